@@ -1,0 +1,203 @@
+"""What the API says: Services, EndpointSlices, Pods, Nodes and CiliumNodes.
+
+Field meanings are those of Kubernetes v1.34 (core/v1, discovery.k8s.io/v1) and of cilium.io/v2 in Cilium 1.19.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from .addresses import IPAddress, IPNetwork, Socket
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServicePort:
+    """One port of a Service. ``name`` is None where the API has none; ``protocol`` is upper case (UDP, TCP, SCTP)."""
+
+    namespace: str
+    service: str
+    name: str | None
+    protocol: str
+    port: int
+    target_port: str | None
+    node_port: int | None
+    app_protocol: str | None
+
+    @property
+    def id(self) -> str:
+        """What a person reads in test ids: ``kube-dns:dns/UDP``, or ``web:80/TCP`` for an unnamed port."""
+        return f"{self.service}:{self.name or self.port}/{self.protocol}"
+
+    @property
+    def chain_key(self) -> str:
+        """What kube-proxy hashes and comments with: ``namespace/service:port``; no colon when the port has no name."""
+        return f"{self.namespace}/{self.service}" + (f":{self.name}" if self.name else "")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Service:
+    """A Service. ``cluster_ips`` is empty for headless and ExternalName Services."""
+
+    namespace: str
+    name: str
+    type: str
+    cluster_ips: tuple[IPAddress, ...]
+    ports: tuple[ServicePort, ...]
+    selector: Mapping[str, str] | None
+    internal_traffic_policy: str
+    external_traffic_policy: str | None
+    session_affinity: str
+    publish_not_ready: bool
+    traffic_distribution: str | None
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    external_ips: tuple[IPAddress, ...] = ()
+    load_balancer_ips: tuple[IPAddress, ...] = ()
+    headless: bool = False
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One address of one EndpointSlice with its conditions; None where the API leaves a condition out.
+
+    ``ports`` maps the Service port's name (None for unnamed) and protocol to the number behind it.
+    """
+
+    namespace: str
+    service: str
+    slice_name: str
+    ip: IPAddress
+    ready: bool | None
+    serving: bool | None
+    terminating: bool | None
+    node_name: str | None
+    pod: str | None
+    ports: Mapping[tuple[str | None, str], int | None]
+    hints: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pod:
+    """A Pod as far as it concerns Services. ``container_ports`` maps a named container port and protocol to its number."""
+
+    namespace: str
+    name: str
+    node_name: str | None
+    ips: tuple[IPAddress, ...]
+    host_network: bool
+    phase: str
+    ready: bool
+    terminating: bool
+    labels: Mapping[str, str]
+    container_ports: Mapping[tuple[str, str], int]
+    owner_kind: str | None = None
+    owner_name: str | None = None
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Node:
+    """A Node; ``pod_cidrs`` are Node.spec.podCIDRs, which under cluster-pool IPAM are not what Cilium uses."""
+
+    name: str
+    internal_ips: tuple[IPAddress, ...]
+    pod_cidrs: tuple[IPNetwork, ...]
+    ready: bool
+    kubelet_version: str
+    kernel_version: str
+    os_image: str
+    container_runtime: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CiliumNode:
+    """A CiliumNode: the PodCIDRs that Cilium really uses, and the node's CiliumInternalIPs."""
+
+    name: str
+    pod_cidrs: tuple[IPNetwork, ...]
+    internal_ips: tuple[IPAddress, ...]
+    cilium_internal_ips: tuple[IPAddress, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Policy:
+    """A NetworkPolicy, CiliumNetworkPolicy or CiliumClusterwideNetworkPolicy: whom it selects, and whether it limits egress.
+
+    ``match_labels`` is None when the selector cannot be judged by labels alone (matchExpressions): it may select any Pod.
+    """
+
+    kind: str
+    namespace: str | None
+    name: str
+    match_labels: Mapping[str, str] | None
+    limits_egress: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClusterObjects:
+    """One reading of the API. ``cilium_config`` is the cilium-config ConfigMap, None where it could not be found.
+
+    Attributes:
+        server_version: gitVersion of the API server, as it spells it (``v1.34.4+k3s1``).
+        agents: node name → the Cilium agent's Pod.
+    """
+
+    server_version: str
+    services: tuple[Service, ...]
+    endpoints: tuple[Endpoint, ...]
+    pods: tuple[Pod, ...]
+    nodes: tuple[Node, ...]
+    cilium_nodes: tuple[CiliumNode, ...]
+    policies: tuple[Policy, ...]
+    agents: Mapping[str, Pod]
+    cilium_config: Mapping[str, str] | None
+
+    def service(self, key: str) -> Service | None:
+        """The Service called ``namespace/name``, or None."""
+        return next((s for s in self.services if s.key == key), None)
+
+    def node(self, name: str) -> Node | None:
+        """The Node of that name, or None."""
+        return next((n for n in self.nodes if n.name == name), None)
+
+    def cilium_node(self, name: str) -> CiliumNode | None:
+        """The CiliumNode of that name, or None."""
+        return next((n for n in self.cilium_nodes if n.name == name), None)
+
+    def endpoints_of(self, service: Service) -> tuple[Endpoint, ...]:
+        """All endpoints of the Service's EndpointSlices, ready or not."""
+        return tuple(e for e in self.endpoints if (e.namespace, e.service) == (service.namespace, service.name))
+
+    def serving(self, service: Service, port: ServicePort) -> frozenset[Socket]:
+        """Where kube-proxy and Cilium should send the port's traffic, cluster-wide.
+
+        Ready endpoints; when there is none, those that serve while they terminate (Kubernetes v1.34, pkg/proxy/topology.go).
+        """
+        mine = self.endpoints_of(service)
+        chosen = [e for e in mine if e.ready is not False and not (e.terminating and e.ready is None)]
+        if not chosen:
+            chosen = [e for e in mine if e.serving and e.terminating]
+        numbers = ((e.ip, e.ports.get((port.name, port.protocol))) for e in chosen)
+        return frozenset(Socket(ip, number) for ip, number in numbers if number is not None)
+
+    def node_of(self, ip: IPAddress) -> str | None:
+        """The node on which a backend with this address runs: by Pod, EndpointSlice, Node or PodCIDR; None when unknown."""
+        for pod in self.pods:
+            if ip in pod.ips and pod.node_name:
+                return pod.node_name
+        for endpoint in self.endpoints:
+            if endpoint.ip == ip and endpoint.node_name:
+                return endpoint.node_name
+        return next((n.name for n in self.cilium_nodes if any(ip in cidr for cidr in n.pod_cidrs)), None)

@@ -1,0 +1,84 @@
+"""What a command on a node, or the API, said: kept raw, never interpreted here."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Observation:
+    """One command's answer.
+
+    Attributes:
+        node: the node's name as Kubernetes spells it, "lan-client", or "api".
+        name: what was asked, stable over runs and fit for a file name ("iptables-nft-save", "cut-2-conntrack").
+        argv: the command exactly as it ran; for the API the verb and path.
+        status: exit status; None when the command never came to an end.
+        stdout: raw bytes.
+        stderr: raw bytes.
+        started: Unix time on the node (API: here), in seconds.
+        took: seconds.
+    """
+
+    node: str
+    name: str
+    argv: tuple[str, ...]
+    status: int | None
+    stdout: bytes
+    stderr: bytes
+    started: float
+    took: float
+
+    @property
+    def text(self) -> str:
+        """Standard output as text; bytes that are no UTF-8 are kept as replacement characters."""
+        return self.stdout.decode("utf-8", "replace")
+
+    @property
+    def error_text(self) -> str:
+        """Standard error as text."""
+        return self.stderr.decode("utf-8", "replace")
+
+    @property
+    def command(self) -> str:
+        """The command as a person would type it."""
+        return shlex.join(self.argv)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why something could not be seen; travels as a value and is raised only by the tests that it touches.
+
+    Attributes:
+        node: where ("api" for the API).
+        problem: one line: what was tried and what went wrong.
+        command: the command, as a person would type it; None when there was none.
+        output: what it said (standard error first), possibly long.
+        remedy: one line a person can act on; None when nothing better than the output is known.
+    """
+
+    node: str
+    problem: str
+    command: str | None = None
+    output: str = ""
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        """The trouble in the form in which reports and errors show it."""
+        lines = [f"{self.node}: {self.problem}"]
+        if self.command:
+            lines.append(f"  command: {self.command}")
+        if self.output.strip():
+            lines.extend(f"  | {line}" for line in self.output.strip().splitlines()[:20])
+        if self.remedy:
+            lines.append(f"  remedy: {self.remedy}")
+        return "\n".join(lines)
+
+
+class CouldNotSee(Exception):
+    """Raised in a fixture, so that pytest says ERROR and never FAILED: the thing could not be observed."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(str(trouble))
+        self.trouble = trouble
