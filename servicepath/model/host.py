@@ -12,7 +12,11 @@ from .addresses import IPAddress, IPInterface, IPNetwork, Socket
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Interface:
-    """A network interface. ``kind`` is the link kind (veth, vxlan, …), None for physical ones or where not shown."""
+    """A network interface.
+
+    ``kind`` is the link kind (veth, vxlan, …), None for physical ones or where not shown; ``link_index`` is the index of
+    a veth's other end, in that end's own namespace.
+    """
 
     name: str
     index: int | None
@@ -22,6 +26,7 @@ class Interface:
     addresses: tuple[IPInterface, ...]
     kind: str | None = None
     link_netnsid: int | None = None
+    link_index: int | None = None
     vxlan_id: int | None = None
     vxlan_port: int | None = None
     raw: str = dataclasses.field(default="", compare=False)
@@ -45,7 +50,7 @@ class Route:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RoutingRule:
-    """One line of ``ip rule``. ``fwmark`` is ``0x200`` or ``0x200/0xf00`` as printed; None: the rule is for every packet's mark."""
+    """One line of ``ip rule``. ``fwmark`` is ``0x200`` or ``0x200/0xf00`` as printed; None: the rule takes any mark."""
 
     priority: int
     source: IPNetwork | None
