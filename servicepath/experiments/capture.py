@@ -1,0 +1,117 @@
+"""Captures on a node: tcpdump into files, started before the probes and fetched after them, all within one round trip.
+
+Nothing stays behind: the folder is removed by the last command, or by a timer on the node if that one never runs; every
+tcpdump ends by itself after LONGEST seconds or MOST_PACKETS packets.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Sequence
+
+from ..channel import Command
+from ..model.addresses import IPAddress
+
+# Seconds after which a tcpdump that nobody stopped ends, and after which the folder goes even if the connection broke.
+LONGEST, FOLDER_LIVES = 60, 90
+
+# A capture that holds more than this is not whole, and its test says so instead of judging a part.
+MOST_PACKETS = 20000
+
+# Bytes kept of each packet: outer headers (50), VXLAN (8), inner Ethernet, IP and UDP (42), and a DNS message's question.
+SNAPLEN = 384
+
+# Offsets of the inner IPv4 source and destination from the start of the outer UDP header:
+# 8 (UDP) + 8 (VXLAN, RFC 7348) + 14 (inner Ethernet) + 12 and 16 (IPv4).
+INNER_SOURCE, INNER_DESTINATION = 42, 46
+
+# tcpdump -Z root and a name in .pcap: under Debian's and Ubuntu's AppArmor profile nothing else may be written.
+_START = """
+set -eu
+umask 077
+mkdir {folder}
+(trap '' HUP; sleep {lives}; rm -rf {folder}) </dev/null >/dev/null 2>&1 &
+echo $! > {folder}/timer.pid
+start() {{
+  timeout {longest} tcpdump -Z root -nn -p -U --immediate-mode -s {snaplen} -c {most} -i "$2" -w {folder}/"$1".pcap "$3" \
+    </dev/null >/dev/null 2>{folder}/"$1".err &
+  echo $! > {folder}/"$1".pid
+}}
+ready() {{
+  n=0
+  until grep -q 'listening on' {folder}/"$1".err; do
+    if ! kill -0 "$(cat {folder}/"$1".pid)" 2>/dev/null || [ $n -ge 100 ]; then
+      echo "tcpdump on $2 did not start:" >&2; cat {folder}/"$1".err >&2; exit 1
+    fi
+    n=$((n + 1)); sleep 0.05
+  done
+}}
+"""
+
+# TERM lets tcpdump print its three closing counts; they tell whether the capture is whole.
+_STOP = """
+set -u
+for role in {roles}; do
+  pid=$(cat {folder}/$role.pid)
+  kill -TERM "$pid" 2>/dev/null
+done
+n=0
+for role in {roles}; do
+  until grep -q 'dropped by kernel' {folder}/$role.err || [ $n -ge 100 ]; do n=$((n + 1)); sleep 0.02; done
+  echo "== $role"; cat {folder}/$role.err
+done
+"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tap:
+    """Where to capture: a role ("underlay", "tunnel", "client-lxc", "backend-lxc-1"), an interface and a pcap filter."""
+
+    role: str
+    interface: str
+    filter: str
+
+
+def fresh_folder() -> str:
+    """A folder name on the node that no other run uses."""
+    return f"/tmp/servicepath-{secrets.token_hex(8)}"  # noqa: S108 - random, made with mkdir and mode 700, so never another's
+
+
+def start(taps: Sequence[Tap], folder: str) -> Command:
+    """The command that starts all captures and comes back when every one of them is listening."""
+    text = _START.format(folder=folder, lives=FOLDER_LIVES, longest=LONGEST, snaplen=SNAPLEN, most=MOST_PACKETS)
+    lines = [f"start {tap.role} {tap.interface} '{tap.filter}'" for tap in taps]
+    lines += [f"ready {tap.role} {tap.interface}" for tap in taps]
+    return Command("captures-start", ("sh", "-c", text + "\n".join(lines)), timeout=15)
+
+
+def stop(taps: Sequence[Tap], folder: str) -> tuple[Command, ...]:
+    """The commands that end the captures, print them (one command a capture, binary), and remove the folder."""
+    roles = " ".join(tap.role for tap in taps)
+    return (
+        Command("captures-stop", ("sh", "-c", _STOP.format(folder=folder, roles=roles)), timeout=15),
+        *(Command(f"capture-{tap.role}", ("cat", f"{folder}/{tap.role}.pcap")) for tap in taps),
+        Command("captures-remove", ("sh", "-c", f"kill $(cat {folder}/timer.pid); rm -rf {folder}")),
+    )
+
+
+def underlay_filter(addresses: Sequence[IPAddress], vips: Sequence[IPAddress], tunnel_port: int) -> str:
+    """Let through what could be ours on the underlay: VXLAN with one of the addresses inside, and any plain ClusterIP packet.
+
+    Both are let through on purpose: a ClusterIP that leaks is then seen, in the tunnel or beside it. The outer header may be
+    IPv4 alone here; the offsets of an IPv6 underlay differ.
+    """
+    inner = " or ".join(
+        f"udp[{offset}:4]={int(address):#x}"
+        for address in (*addresses, *vips)
+        if address.version == 4
+        for offset in (INNER_SOURCE, INNER_DESTINATION)
+    )
+    plain = " or ".join(f"host {vip}" for vip in vips)
+    return f"(udp port {tunnel_port} and ({inner})) or {plain}"
+
+
+def host_filter(addresses: Sequence[IPAddress]) -> str:
+    """Let through packets from or to any of the addresses."""
+    return " or ".join(f"host {address}" for address in addresses)

@@ -1,0 +1,115 @@
+"""Plan probe flows and turn them into one command for a node; the queries are built here, by dnspython."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import math
+import secrets
+from collections.abc import Iterator, Sequence
+
+import dns.edns
+import dns.message
+import dns.rdatatype
+
+from ..channel import Command
+from ..model.addresses import IPAddress, Socket
+from ..model.flows import Probe, Query, Source
+from ..model.services import ServicePort
+
+# Outside the kernel's default ephemeral range (32768-60999) and Kubernetes' NodePort range (30000-32767), so that no other
+# program gets the same source port by chance.
+SOURCE_PORTS = range(10240, 29952)
+
+# Seconds to wait for one answer. dig's default is 5; a healthy answer inside a cluster takes milliseconds.
+ANSWER_TIMEOUT = 2.0
+
+# So many flows of a single-endpoint port as the notes sent: ten from the host (§6), five from the Pod (§7).
+NOTES_HOST_FLOWS, NOTES_POD_FLOWS = 10, 5
+
+# With several endpoints, send so many flows that missing a given one by chance has this probability, but never more than the bound.
+MISS_PROBABILITY, MOST_FLOWS = 1e-4, 64
+
+
+def source_ports() -> Iterator[int]:
+    """Yield source ports in a random order, each once, so that two runs at the same time hardly meet.
+
+    Raises:
+        StopIteration: after all of SOURCE_PORTS (19712) were given out.
+    """
+    ports = list(SOURCE_PORTS)
+    secrets.SystemRandom().shuffle(ports)
+    yield from ports
+
+
+def query(name: str, kind: str = "A", *, size: int | None = None) -> Query:
+    """Build one DNS query with a random id, as dig 9.18 builds it: EDNS, a buffer of 1232 bytes and a client cookie.
+
+    For ``kubernetes.default.svc.cluster.local`` that is 77 bytes, 105 with UDP and IPv4 headers, as in the notes.
+
+    Args:
+        name: the name asked for.
+        kind: the record type's name.
+        size: when given, the message is padded (RFC 7830) to exactly so many bytes.
+
+    Raises:
+        ValueError: the padded message would have to be smaller than the bare one.
+    """
+    options: list[dns.edns.Option] = [dns.edns.GenericOption(dns.edns.OptionType.COOKIE, secrets.token_bytes(8))]
+    message = dns.message.make_query(name, kind, use_edns=0, payload=1232, options=options)
+    message.flags |= 0x20  # AD, which dig sets
+    payload = message.to_wire(max_size=65535)
+    if size is not None:
+        missing = size - len(payload) - 4
+        if missing < 0:
+            raise ValueError(f"a query for {name} cannot be as short as {size} bytes")
+        options.append(dns.edns.GenericOption(dns.edns.OptionType.PADDING, bytes(missing)))
+        message.use_edns(0, payload=1232, options=options)
+        payload = message.to_wire(max_size=65535)
+    question = message.question[0]
+    return Query(message.id, f"{question.name} {dns.rdatatype.to_text(question.rdtype)}", payload)
+
+
+def flow_count(endpoints: int, least: int) -> int:
+    """How many flows to send so that each of ``endpoints`` equally likely backends is hit almost surely; at least ``least``."""
+    if endpoints < 2:
+        return least
+    needed = math.ceil(math.log(MISS_PROBABILITY) / math.log(1 - 1 / endpoints))
+    return max(least, min(needed, MOST_FLOWS))
+
+
+def command(name: str, probes: Sequence[Probe], *, netns: str | None) -> Command:
+    """The command that sends the probes on a node, in the host's network or in the namespace at ``netns``."""
+    script = importlib.resources.files(__package__).joinpath("node_sender.py").read_text(encoding="utf-8")
+    plan = [_for_the_node(probe) for probe in probes]
+    text = f"{script}\nmain(json.loads({json.dumps(json.dumps(plan))}))\n"
+    longest = sum(probe.timeout * max(1, len(probe.queries)) for probe in probes)
+    return Command(name, ("python3", "-"), stdin=text.encode(), timeout=5 + min(longest, 30), netns=netns)
+
+
+def _for_the_node(probe: Probe) -> dict[str, object]:
+    return {
+        "id": probe.id,
+        "protocol": probe.port.protocol,
+        "ip": str(probe.target.ip),
+        "port": probe.target.port,
+        "sport": probe.sport,
+        "payloads": [q.payload.hex() for q in probe.queries],
+        "timeout": probe.timeout,
+        "dont_fragment": probe.dont_fragment,
+    }
+
+
+def probes_for(
+    port: ServicePort,
+    vip: IPAddress,
+    source: Source,
+    window: str,
+    queries: Sequence[tuple[Query, ...]],
+    ports: Iterator[int],
+) -> tuple[Probe, ...]:
+    """One probe for each group of queries; an empty group is a bare TCP connect."""
+    return tuple(
+        Probe(f"{window}-{port.id}-{n}", window, source, port, Socket(vip, port.port), next(ports), group, ANSWER_TIMEOUT)
+        for n, group in enumerate(queries, 1)
+    )
