@@ -1,7 +1,7 @@
 """Cuts: the moments between two groups of probes at which counters and flow tables are read, on the node, back to back.
 
-A cut is conntrack, iptables counters with kube-proxy's sync mark, conntrack again, so that foreign flows are known to have
-begun before or after the counters were read.
+A cut is conntrack, iptables counters between two readings of kube-proxy's sync mark, conntrack again: foreign flows are then
+known to have begun before or after the counters were read, and a sync that falls into a window is seen.
 """
 
 from __future__ import annotations
@@ -21,27 +21,32 @@ _SYNC_MARK = (
     "|| nft -a list chain ip nat KUBE-SERVICES"
 )
 
-# /proc/net/nf_conntrack is as good where the conntrack program is missing and the kernel has the file.
-_CONNTRACK = "if command -v conntrack >/dev/null; then conntrack -L 2>/dev/null; else cat /proc/net/nf_conntrack; fi"
+# /proc/net/nf_conntrack is as good where the conntrack program is missing and the kernel has the file. Status 3: neither could
+# be read; grep's status 1 only says that no entry matches.
+_CONNTRACK = (
+    "if command -v conntrack >/dev/null; then all=$(conntrack -L 2>/dev/null); else all=$(cat /proc/net/nf_conntrack); fi "
+    "|| exit 3; printf '%s\\n' \"$all\" | grep -wF{patterns} || [ $? = 1 ]"
+)
 
 
-def conntrack(name: str) -> Command:
-    """List the host's conntrack entries."""
-    return Command(name, ("sh", "-c", _CONNTRACK))
+def conntrack(name: str, addresses: Sequence[IPAddress]) -> Command:
+    """List the host's conntrack entries that name one of the addresses, in whatever place."""
+    patterns = "".join(f" -e {address}" for address in addresses)
+    return Command(name, ("sh", "-c", _CONNTRACK.format(patterns=patterns)))
 
 
-def cut(number: int, save_tool: str, vips: Sequence[IPAddress]) -> tuple[Command, ...]:
+def cut(number: int, save_tool: str, addresses: Sequence[IPAddress]) -> tuple[Command, ...]:
     """The commands of one cut, named ``cut-N-…``.
 
     Args:
         number: of the cut, from 0.
         save_tool: the iptables-save program of the back end that holds KUBE-SERVICES (``iptables-nft-save``).
-        vips: the ClusterIPs under test; conntrack is listed whole, since a filter by address needs its own program.
+        addresses: the ClusterIPs under test and the client Pod's address.
     """
     return (
-        conntrack(f"cut-{number}-conntrack-1"),
+        conntrack(f"cut-{number}-conntrack-1", addresses),
         Command(f"cut-{number}-sync-1", ("sh", "-c", _SYNC_MARK)),
         Command(f"cut-{number}-nat", (save_tool, "-c", "-t", "nat")),
         Command(f"cut-{number}-sync-2", ("sh", "-c", _SYNC_MARK)),
-        conntrack(f"cut-{number}-conntrack-2"),
+        conntrack(f"cut-{number}-conntrack-2", addresses),
     )

@@ -10,13 +10,16 @@ import socket
 import struct
 import sys
 import time
+from typing import Any, Dict, List, Tuple  # noqa: UP035 - the node's Python may be 3.6
+
+Flow = Dict[str, Any]  # noqa: UP006
 
 IP_MTU_DISCOVER = 10  # linux/in.h; the socket module does not name it
 IP_PMTUDISC_PROBE = 3  # set DF, ignore the path MTU that the kernel has learnt
 IP_RECVERR = 11  # linux/in.h: hand ICMP errors to an unconnected UDP socket
 
 
-def open_socket(flow):
+def open_socket(flow: Flow) -> socket.socket:
     """Bind a socket to the flow's source port, in the family of its target."""
     family = socket.AF_INET6 if ":" in flow["ip"] else socket.AF_INET
     kind = socket.SOCK_STREAM if flow["protocol"] == "TCP" else socket.SOCK_DGRAM
@@ -27,16 +30,16 @@ def open_socket(flow):
     if flow["dont_fragment"] and family == socket.AF_INET:
         sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
     sock.settimeout(flow["timeout"])
-    sock.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", flow["sport"]))
+    sock.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", flow["sport"]))  # noqa: S104 - a client's socket
     return sock
 
 
-def said(payload, peer, started):
+def said(payload: bytes, peer: Tuple[Any, ...], started: float) -> Flow:  # noqa: UP006
     """One answer as it goes into the result."""
     return {"payload": binascii.hexlify(payload).decode(), "from": [peer[0], peer[1]], "took": time.time() - started}
 
 
-def ask_udp(sock, flow, result):
+def ask_udp(sock: socket.socket, flow: Flow, result: Flow) -> None:
     """Send each payload as a datagram of its own and wait for one answer to each."""
     for payload in flow["payloads"]:
         started = time.time()
@@ -45,18 +48,18 @@ def ask_udp(sock, flow, result):
         result["answers"].append(said(data, peer, started))
 
 
-def read_exactly(sock, count):
+def read_exactly(sock: socket.socket, count: int) -> bytes:
     """Read so many bytes from a TCP connection."""
     data = b""
     while len(data) < count:
         piece = sock.recv(count - len(data))
         if not piece:
-            raise OSError("connection closed after %d of %d bytes" % (len(data), count))
+            raise OSError("connection closed after %d of %d bytes" % (len(data), count))  # noqa: UP031
         data += piece
     return data
 
 
-def ask_tcp(sock, flow, result):
+def ask_tcp(sock: socket.socket, flow: Flow, result: Flow) -> None:
     """Connect, then send each payload with DNS' two-byte length in front (RFC 1035, 4.2.2) and read one answer to each."""
     sock.connect((flow["ip"], flow["port"]))
     result["connected"] = True
@@ -68,23 +71,23 @@ def ask_tcp(sock, flow, result):
         result["answers"].append(said(read_exactly(sock, length), sock.getpeername(), started))
 
 
-def send(flow):
+def send(flow: Flow) -> Flow:
     """Send one flow; what the kernel refused is part of the result, not an end of the run."""
-    result = {"id": flow["id"], "answers": [], "connected": None, "error": None}
+    result: Flow = {"id": flow["id"], "answers": [], "connected": None, "error": None}
     try:
         sock = open_socket(flow)
         try:
             (ask_tcp if flow["protocol"] == "TCP" else ask_udp)(sock, flow, result)
         finally:
             sock.close()
-    except socket.timeout:
-        result["error"] = "no answer within %g s" % flow["timeout"]
+    except socket.timeout:  # noqa: UP041 - no alias of TimeoutError before Python 3.10
+        result["error"] = "no answer within %g s" % flow["timeout"]  # noqa: UP031
     except OSError as error:
         result["error"] = str(error)
     return result
 
 
-def main(flows):
+def main(flows: List[Flow]) -> None:  # noqa: UP006
     """Send all flows in order and print one line of JSON for each."""
     for flow in flows:
         sys.stdout.write(json.dumps(send(flow)) + "\n")

@@ -27,7 +27,7 @@ ANSWER_TIMEOUT = 2.0
 # So many flows of a single-endpoint port as the notes sent: ten from the host (§6), five from the Pod (§7).
 NOTES_HOST_FLOWS, NOTES_POD_FLOWS = 10, 5
 
-# With several endpoints, send so many flows that missing a given one by chance has this probability, but never more than the bound.
+# With several endpoints, send so many flows that a given one is missed with this probability, but never more than the bound.
 MISS_PROBABILITY, MOST_FLOWS = 1e-4, 64
 
 

@@ -1,0 +1,81 @@
+"""Join one probe flow with every place at which it was seen: host conntrack, Cilium's connection tracking, captures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from .addresses import IPAddress, Socket
+from .cilium import CtEntry
+from .flows import Flow, Probe, Source, Trace
+from .host import ConntrackEntry
+from .packets import Capture, Packet
+from .services import ClusterObjects
+
+
+def trace(
+    flow: Flow,
+    client: IPAddress | None,
+    conntrack: Iterable[ConntrackEntry],
+    ct: Iterable[CtEntry],
+    captures: Mapping[str, Capture],
+    objects: ClusterObjects,
+) -> Trace:
+    """Find all that belongs to the flow.
+
+    The flow's own source port (and protocol) joins the tables; on the wire masquerading may have changed the port, so there
+    conntrack's reply tuple and the DNS id join.
+
+    Args:
+        flow: what was sent and answered.
+        client: the client Pod's address; None for the host's flows.
+        conntrack: the host's entries, read after the flow.
+        ct: Cilium's entries of the node, read after the flow.
+        captures: role → capture.
+        objects: names the backend's node.
+    """
+    probe = flow.probe
+    host_entries = tuple(e for e in conntrack if _holds(e, probe, client))
+    cilium_entries = tuple(c for c in ct if client is not None and _is_ours(c, probe, client))
+    backend = _backend(probe, host_entries, cilium_entries)
+    ends = {Socket(client, probe.sport)} if client is not None else set()
+    ends |= {entry.reply[1] for entry in host_entries}
+    packets = {role: tuple(p for p in capture.packets if _belongs(p, probe, ends)) for role, capture in captures.items()}
+    node = objects.node_of(backend.ip) if backend else None
+    return Trace(flow, host_entries, cilium_entries, backend, node, packets)
+
+
+def _holds(entry: ConntrackEntry, probe: Probe, client: IPAddress | None) -> bool:
+    """The entry's first tuple starts at the flow's source port and goes to the Service, or (Pod) starts at the Pod."""
+    if entry.protocol.upper() != probe.port.protocol or entry.original[0].port != probe.sport:
+        return False
+    return entry.original[0].ip == client if client is not None else entry.original[1] == probe.target
+
+
+def _is_ours(entry: CtEntry, probe: Probe, client: IPAddress) -> bool:
+    """Either end is the Pod at the flow's source port: old releases print SVC entries with the ends swapped (cilium#17729)."""
+    ours = Socket(client, probe.sport)
+    return entry.protocol.upper() == probe.port.protocol and ours in (entry.source, entry.destination)
+
+
+def _backend(probe: Probe, conntrack: Sequence[ConntrackEntry], ct: Sequence[CtEntry]) -> Socket | None:
+    """The backend that the flow really got."""
+    if probe.source is Source.POD:
+        for entry in ct:
+            if entry.direction == "OUT" and entry.destination != probe.target and entry.source.port == probe.sport:
+                return entry.destination
+    for seen in conntrack:
+        if seen.reply[0] != probe.target:
+            return seen.reply[0]
+    return None
+
+
+def _belongs(packet: Packet, probe: Probe, ends: set[Socket]) -> bool:
+    """The packet starts or ends at one of the flow's client ends, or carries one of its DNS messages."""
+    header = packet.innermost
+    if header.protocol != probe.port.protocol:
+        return False
+    if header.sport is not None and header.dport is not None:
+        sockets = {Socket(header.source, header.sport), Socket(header.destination, header.dport)}
+        if sockets & ends:
+            return True
+    return any(packet.dns_id == q.dns_id and packet.question == q.question for q in probe.queries)

@@ -1,0 +1,68 @@
+"""Counter windows: what changed in iptables and conntrack between two cuts, and whether anything disturbed the measurement."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from .addresses import Socket
+from .host import ConntrackEntry
+from .rules import Ruleset
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SyncMark:
+    """What tells one kube-proxy sync from the next.
+
+    ``value`` changes with every sync: the metric's time and count of syncs, or the handles of KUBE-SERVICES' rules.
+    """
+
+    by: str
+    value: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cut:
+    """One moment: conntrack, sync mark, nat counters, sync mark, conntrack, in this order; a mark is None where none was seen."""
+
+    nat: Ruleset
+    sync: tuple[SyncMark | None, SyncMark | None]
+    conntrack: tuple[tuple[ConntrackEntry, ...], tuple[ConntrackEntry, ...]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Window:
+    """The time between two cuts, and which source ports were ours in it."""
+
+    name: str
+    before: Cut
+    after: Cut
+    own_ports: frozenset[int]
+
+    @property
+    def synced(self) -> bool | None:
+        """Whether kube-proxy synced between the two readings of the counters; None when nothing tells."""
+        marks = (*self.before.sync, *self.after.sync)
+        if any(mark is None for mark in marks):
+            return None
+        return len({mark.value for mark in marks if mark}) > 1
+
+    def foreign(self, target: Socket, protocol: str) -> tuple[int, int]:
+        """How many new flows of others went to the target: at least and at most.
+
+        The two differ when one began while the counters were being read, so that it cannot be told on which side it counted.
+        """
+        certain = self._new(self.before.conntrack[1], self.after.conntrack[0], target, protocol)
+        possible = self._new(self.before.conntrack[0], self.after.conntrack[1], target, protocol)
+        return certain, possible
+
+    def _new(
+        self, before: tuple[ConntrackEntry, ...], after: tuple[ConntrackEntry, ...], target: Socket, protocol: str
+    ) -> int:  # fmt: skip
+        known = {(e.protocol, e.original) for e in before}
+        return sum(
+            e.original[1] == target
+            and e.protocol.upper() == protocol
+            and e.original[0].port not in self.own_ports
+            and (e.protocol, e.original) not in known
+            for e in after
+        )
