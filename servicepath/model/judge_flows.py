@@ -1,0 +1,142 @@
+"""Judge probe flows by the flow tables: were they answered, and who translated them?"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterable, Sequence
+
+from .addresses import IPAddress, Socket
+from .difference import Difference
+from .flows import Trace
+
+
+class Translator(enum.Enum):
+    """Who translated a flow's ClusterIP."""
+
+    IPTABLES = "kube-proxy (iptables)"
+    EBPF = "Cilium (eBPF)"
+    BOTH = "both kube-proxy (iptables) and Cilium (eBPF)"
+    NOBODY = "nobody"
+
+
+def translator(trace: Trace) -> Translator:
+    """Tell by the tables alone: a conntrack entry whose reply comes from elsewhere than the ClusterIP is iptables' work.
+
+    Cilium's work is an OUT entry to a backend (written by the per-packet load balancer of bpf_lxc, Cilium 1.16 to 1.20).
+    """
+    by_iptables = any(e.original[1] == trace.probe.target and e.reply[0] != trace.probe.target for e in trace.conntrack)
+    by_ebpf = any(c.direction == "OUT" and trace.probe.target not in (c.source, c.destination) for c in trace.ct)
+    if by_iptables and by_ebpf:
+        return Translator.BOTH
+    if by_iptables or by_ebpf:
+        return Translator.IPTABLES if by_iptables else Translator.EBPF
+    return Translator.NOBODY
+
+
+def unanswered(traces: Iterable[Trace], expected: dict[str, frozenset[str]]) -> tuple[Difference, ...]:
+    """Flows that were not answered, or not with the value that the API says.
+
+    Args:
+        traces: the flows of one port.
+        expected: question (lower case) → the values that the answer must carry; an empty set is "no data".
+    """
+    wrong = []
+    for trace in traces:
+        probe, flow = trace.probe, trace.flow
+        subject = f"{probe.id}: {probe.source.value} port {probe.sport} → {probe.target}/{probe.port.protocol}"
+        if not flow.answered:
+            got = flow.error or "no answer"
+            what = "an answer to every query" if probe.queries else "the TCP connection accepted"
+            wrong.append(Difference(subject, "not answered", what, got, _tables(trace)))
+            continue
+        for query, answer in zip(probe.queries, flow.answers, strict=True):
+            values = expected.get(query.question.lower())
+            if answer is None or values is None:
+                continue
+            if answer.rcode != "NOERROR" or frozenset(answer.values) != values:
+                wanted = ", ".join(sorted(values)) or "no data"
+                got = f"{answer.rcode} {', '.join(answer.values) or 'no data'}"
+                wrong.append(Difference(subject, f"wrong answer to {query.question.lower()}", f"NOERROR {wanted}", got))
+    return tuple(wrong)
+
+
+def not_by_conntrack(
+    traces: Iterable[Trace], serving: Collection[Socket], remote_sources: Collection[IPAddress], node: str
+) -> tuple[Difference, ...]:  # fmt: skip
+    """Host flows that the host's conntrack does not hold as translated to a serving backend, with a way back.
+
+    Args:
+        traces: host flows.
+        serving: the port's serving endpoints.
+        remote_sources: addresses that a remote backend can answer: the node's CiliumInternalIPs.
+        node: the client's node; flows to a backend on it may keep the node's own address.
+    """
+    wrong = []
+    for trace in traces:
+        subject = f"{trace.probe.id}: host port {trace.probe.sport} → {trace.probe.target}/{trace.probe.port.protocol}"
+        entries = [e for e in trace.conntrack if e.original[1] == trace.probe.target]
+        if not entries:
+            wrong.append(Difference(subject, "not in the host's conntrack", "one entry", "none", _tables(trace)))
+        for entry in entries:
+            raw = (entry.raw,)
+            if entry.reply[0] == trace.probe.target:
+                wrong.append(Difference(subject, "not translated", "a reply from a backend", f"from {entry.reply[0]}", raw))
+            elif entry.reply[0] not in serving:
+                expected = "a reply from one of " + ", ".join(map(str, sorted(serving, key=str)))
+                wrong.append(Difference(subject, "translated to no serving endpoint", expected, str(entry.reply[0]), raw))
+            elif trace.backend_node not in (None, node) and entry.reply[1].ip not in remote_sources:
+                expected = "an answer to " + " or ".join(map(str, remote_sources))
+                wrong.append(Difference(subject, "a source that the backend cannot answer", expected, str(entry.reply[1]), raw))
+    return tuple(wrong)
+
+
+def not_by_ebpf(traces: Iterable[Trace], serving: Collection[Socket]) -> tuple[Difference, ...]:
+    """Pod flows that Cilium did not translate, or that the host's conntrack translated (as well)."""
+    wrong = []
+    for trace in traces:
+        subject = f"{trace.probe.id}: Pod port {trace.probe.sport} → {trace.probe.target}/{trace.probe.port.protocol}"
+        by = translator(trace)
+        if by is not Translator.EBPF:
+            wrong.append(Difference(subject, "wrong translator", Translator.EBPF.value, by.value, _tables(trace)))
+        elif trace.conntrack:
+            held = f"{len(trace.conntrack)} entries"
+            wrong.append(Difference(subject, "the host's conntrack holds the flow", "no entry", held, _tables(trace)))
+        elif not any(c.direction == "SVC" for c in trace.ct):
+            wrong.append(Difference(subject, "no SVC entry in Cilium's connection tracking", "one", "none", _tables(trace)))
+        elif trace.backend not in serving:
+            expected = ", ".join(map(str, sorted(serving, key=str)))
+            wrong.append(Difference(subject, "translated to no serving endpoint", expected, str(trace.backend), _tables(trace)))
+    return tuple(wrong)
+
+
+def not_from_the_clusterip(traces: Iterable[Trace]) -> tuple[Difference, ...]:
+    """Answers that the application saw come from elsewhere than the ClusterIP."""
+    return tuple(
+        Difference(
+            f"{t.probe.id}: {t.probe.source.value} port {t.probe.sport}",
+            "the application saw another address answer",
+            str(t.probe.target),
+            str(answer.source),
+            _tables(t),
+        )
+        for t in traces
+        for answer in t.flow.answers
+        if answer is not None and answer.source != t.probe.target
+    )
+
+
+def _tables(trace: Trace) -> tuple[str, ...]:
+    """What both flow tables said of the flow, for a message."""
+    host = [f"conntrack: {e.raw}" for e in trace.conntrack] or ["conntrack: no entry"]
+    cilium = [f"bpf ct: {c.raw}" for c in trace.ct] or ["bpf ct: no entry"]
+    return (*host, *(cilium if trace.probe.source.value == "Pod" else ()))
+
+
+def remote(traces: Sequence[Trace], node: str) -> tuple[Trace, ...]:
+    """Flows whose backend is on another node."""
+    return tuple(t for t in traces if t.backend_node is not None and t.backend_node != node)
+
+
+def local(traces: Sequence[Trace], node: str) -> tuple[Trace, ...]:
+    """Flows whose backend is on the client's own node."""
+    return tuple(t for t in traces if t.backend_node == node)

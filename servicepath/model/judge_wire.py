@@ -1,0 +1,148 @@
+"""Judge probe flows by their packets: what the underlay, the tunnel device and the Pods' interfaces carried."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterable
+
+from .addresses import IPAddress, Socket
+from .difference import Difference
+from .flows import Trace
+from .packets import Header, Packet
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Underlay:
+    """The two ends between which a flow's outer packets must travel, and the tunnel's UDP port."""
+
+    client_node: frozenset[IPAddress]
+    backend_node: frozenset[IPAddress]
+    tunnel_port: int
+
+
+def show(packet: Packet) -> str:
+    """One packet as a report shows it: interface, outer header, VNI, inner header, DNS question."""
+    parts = [packet.interface + ":"]
+    if packet.inner is not None:
+        parts.append(f"{packet.outer} VNI {packet.vni} |")
+    parts.append(str(packet.innermost))
+    if packet.question:
+        kind = "answer" if packet.dns_response else "query"
+        parts.append(f"{kind} {packet.dns_id:#06x} {packet.question}")
+    parts.append(f"{packet.outer.length} bytes")
+    return " ".join(parts)
+
+
+def lines(trace: Trace, *roles: str) -> tuple[str, ...]:
+    """All packets of the flow in these captures, in time order, as a report shows them."""
+    found = sorted((p for role in roles for p in trace.packets.get(role, ())), key=lambda p: p.time)
+    return tuple(show(p) for p in found)
+
+
+def sockets(header: Header) -> tuple[Socket, Socket] | None:
+    """Source and destination with ports; None for a packet without ports."""
+    if header.sport is None or header.dport is None:
+        return None
+    return Socket(header.source, header.sport), Socket(header.destination, header.dport)
+
+
+def unseen(traces: Iterable[Trace], role: str) -> tuple[Trace, ...]:
+    """Flows of which the capture does not hold both directions; a test about such a flow cannot be judged."""
+    missing = []
+    for trace in traces:
+        ends = [sockets(p.innermost) for p in trace.packets.get(role, ())]
+        forward = {e[0] for e in ends if e}
+        backward = {e[1] for e in ends if e}
+        if not forward & backward:
+            missing.append(trace)
+    return tuple(missing)
+
+
+def _packets(trace: Trace, role: str, wrong: Callable[[Packet], tuple[str, str, str] | None]) -> Iterable[Difference]:
+    for packet in trace.packets.get(role, ()):
+        found = wrong(packet)
+        if found:
+            subject = f"{trace.probe.id}: {trace.probe.source.value} port {trace.probe.sport} on {packet.interface}"
+            yield Difference(subject, *found, (show(packet),))
+
+
+def not_between_nodes(traces: Iterable[Trace], underlay: Callable[[Trace], Underlay]) -> tuple[Difference, ...]:
+    """Packets on the underlay that are not VXLAN from node to node, to the tunnel port."""
+
+    def judge(ends: Underlay) -> Callable[[Packet], tuple[str, str, str] | None]:
+        def wrong(packet: Packet) -> tuple[str, str, str] | None:
+            expected = f"UDP to port {ends.tunnel_port} between {_some(ends.client_node)} and {_some(ends.backend_node)}"
+            if packet.vni is None:
+                return "not encapsulated", expected, str(packet.outer)
+            pair = (packet.outer.source, packet.outer.destination)
+            there = pair[0] in ends.client_node and pair[1] in ends.backend_node
+            back = pair[0] in ends.backend_node and pair[1] in ends.client_node
+            if not (there or back) or packet.outer.dport != ends.tunnel_port:
+                return "wrong tunnel ends", expected, str(packet.outer)
+            return None
+
+        return wrong
+
+    return tuple(d for t in traces for d in _packets(t, "underlay", judge(underlay(t))))
+
+
+def not_from_to(traces: Iterable[Trace], role: str, source: Collection[IPAddress]) -> tuple[Difference, ...]:
+    """Packets whose innermost header is not between one of ``source`` and the flow's backend, in either direction."""
+
+    def judge(trace: Trace) -> Callable[[Packet], tuple[str, str, str] | None]:
+        def wrong(packet: Packet) -> tuple[str, str, str] | None:
+            expected = f"between {_some(source)} and {trace.backend}"
+            ends = sockets(packet.innermost)
+            if ends is None:
+                return None  # a later fragment has no ports; its first one is judged
+            client_end = ends[0] if ends[1] == trace.backend else ends[1] if ends[0] == trace.backend else None
+            if client_end is None:
+                return "not to or from the backend", expected, str(packet.innermost)
+            if client_end.ip not in source:
+                return "another client address", expected, str(packet.innermost)
+            return None
+
+        return wrong
+
+    return tuple(d for t in traces for d in _packets(t, role, judge(t)))
+
+
+def carrying(traces: Iterable[Trace], role: str, vip: IPAddress) -> tuple[Difference, ...]:
+    """Packets that carry the ClusterIP anywhere, outer or inner, source or destination."""
+
+    def wrong(packet: Packet) -> tuple[str, str, str] | None:
+        headers = [h for h in (packet.outer, packet.inner) if h is not None]
+        if any(vip in (h.source, h.destination) for h in headers):
+            where = "inside VXLAN" if packet.inner and vip in (packet.inner.source, packet.inner.destination) else "plain"
+            return f"the ClusterIP {where}", f"no {vip} after translation", str(packet.innermost)
+        return None
+
+    return tuple(d for t in traces for d in _packets(t, role, wrong))
+
+
+def not_reversed(traces: Iterable[Trace]) -> tuple[Difference, ...]:
+    """Flows whose answer on the underlay has not the question's outer and inner ends reversed."""
+    wrong = []
+    for trace in traces:
+        packets = trace.packets.get("underlay", ())
+        there = {_ends(p) for p in packets if sockets(p.innermost) and p.innermost.destination == _ip(trace.backend)}
+        back = {_ends(p) for p in packets if sockets(p.innermost) and p.innermost.source == _ip(trace.backend)}
+        if {(o[::-1], i[::-1] if i else None) for o, i in there} != back:
+            subject = f"{trace.probe.id}: {trace.probe.source.value} port {trace.probe.sport}"
+            wrong.append(
+                Difference(subject, "the answer takes another way", "the question's ends reversed", "see packets", lines(trace, "underlay"))
+            )
+    return tuple(wrong)
+
+
+def _ends(packet: Packet) -> tuple[tuple[IPAddress, IPAddress], tuple[Socket, Socket] | None]:
+    """Outer addresses and inner sockets; the outer source port is a hash and the VNI an identity, so neither is compared."""
+    return (packet.outer.source, packet.outer.destination), sockets(packet.innermost)
+
+
+def _ip(socket: Socket | None) -> IPAddress | None:
+    return socket.ip if socket else None
+
+
+def _some(addresses: Collection[IPAddress]) -> str:
+    return " or ".join(sorted(map(str, addresses))) or "an address that the API does not name"
