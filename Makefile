@@ -1,0 +1,47 @@
+# Targets are listed by `make` alone; the text behind ## is what it shows.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+
+.PHONY: help check test doctor bench lint lab-up lab-down packages clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+check: packages $(VENV)/.ready ## a real cluster on this machine, and every conclusion asserted on it (root)
+	@$(PY) -m lab up
+	@$(PY) -m pytest --disruptive
+
+test: packages $(VENV)/.ready ## the project's own tests: offline, and on the lab (root)
+	@$(PY) -m pytest selftests
+
+doctor: $(VENV)/.ready ## can this machine see your cluster? one line a check, with a remedy
+	@$(PY) -m servicepath.doctor $(ARGS)
+
+bench: packages $(VENV)/.ready ## measure what the README claims: the lab's and the suite's speed (root)
+	@$(PY) -m bench
+
+lint: $(VENV)/.ready ## ruff and mypy --strict
+	@$(VENV)/bin/ruff check . && $(VENV)/bin/mypy
+
+lab-up: packages $(VENV)/.ready ## start the lab (root); the first time it builds Kubernetes and Cilium
+	@$(PY) -m lab up
+
+lab-down: $(VENV)/.ready ## remove the lab and all that it made but its cache
+	@$(PY) -m lab down
+
+packages:
+	@sh lab/packages.sh
+
+$(VENV)/.ready: requirements.txt requirements-dev.txt
+	@echo "making $(VENV) (Python 3.11 or later)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed, this is " + sys.version.split()[0])'
+	@$(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+clean: ## remove what was made in this folder (not the lab, not its cache)
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find reports -mindepth 1 ! -name .gitkeep -delete
