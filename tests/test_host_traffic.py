@@ -1,0 +1,66 @@
+"""Host traffic."""
+
+import pytest
+
+from servicepath.model import judge_flows, judge_wire
+from servicepath.model.difference import explain
+
+pytestmark = pytest.mark.traffic
+
+DIG = "ssh {node} 'dig +tries=1 +time=1 +short @{vip} kubernetes.default.svc.cluster.local A'"
+COUNTERS = "ssh {node} 'sudo iptables-save -c -t nat | grep {namespace}/{service}'"
+
+
+@pytest.mark.conclusion(section="§6, §10.4", see=(DIG,))
+def test_host_answers(host_flows, expected_answers, exhibit):
+    """Every query from the host through the ClusterIP is answered, and with the value that the API says."""
+    exhibit.flows("Asked from the host, and answered", host_flows)
+
+    wrong = judge_flows.unanswered(host_flows, expected_answers)
+
+    assert not wrong, explain(wrong)
+
+
+@pytest.mark.conclusion(section="§6, §10.4", see=(COUNTERS, DIG, COUNTERS))
+def test_host_counted_by_iptables(host_flows, host_growth, first_packets, exhibit):
+    """N new flows from the host raise KUBE-SVC's and the sum of its KUBE-SEP rules by N packets, and by their first packets' bytes."""
+    exhibit.growth("Counters around the host's flows", host_growth)
+
+    wrong = host_growth.unlike(len(host_flows), first_packets)
+
+    assert not wrong, explain(wrong)
+
+
+@pytest.mark.conclusion(section="§6", see=(COUNTERS,))
+def test_host_marked_for_masquerade(host_flows, host_growth, exhibit):
+    """Host flows hit the Service's own rule ``! -s <cluster CIDR>`` to KUBE-MARK-MASQ."""
+    exhibit.growth("Counters around the host's flows", host_growth)
+
+    wrong = host_growth.unmarked(len(host_flows))
+
+    assert not wrong, explain(wrong)
+
+
+@pytest.mark.conclusion(section="§8, §10.4", see=("ssh {node} 'sudo conntrack -L -d {vip}'",))
+def test_host_translated_by_conntrack(host_flows, serving, answerable_sources, node, exhibit):
+    """The host's conntrack holds each flow: to the ClusterIP one way; from the backend, to a source it can answer, the other."""
+    exhibit.tables("The host's conntrack entries of the flows", host_flows)
+
+    wrong = judge_flows.not_by_conntrack(host_flows, serving, answerable_sources, node.name)
+
+    assert not wrong, explain(wrong)
+
+
+@pytest.mark.conclusion(section="§8", see=(DIG, "ssh {node} 'sudo timeout 15 tcpdump -ni enp1s0 -nn -vv udp port 8472'"))
+def test_host_sees_the_clusterip(wired_host_flows, vip, exhibit):
+    """The host's application sees the answer come from the ClusterIP, while the wire shows the backend."""
+    exhibit.flows("What the application saw", wired_host_flows)
+    exhibit.packets("What the wire carried", wired_host_flows, "underlay", "backend-lxc")
+
+    wrong = (
+        *judge_flows.not_from_the_clusterip(wired_host_flows),
+        *judge_wire.carrying(wired_host_flows, "underlay", vip),
+        *judge_wire.carrying(wired_host_flows, "backend-lxc", vip),
+    )
+
+    assert not wrong, explain(wrong)
