@@ -12,9 +12,9 @@ COUNTERS = "ssh {node} 'sudo iptables-save -c -t nat | grep {namespace}/{service
 
 
 @pytest.mark.conclusion(section="§6, §10.4", see=(DIG,))
-def test_host_answers(host_flows, expected_answers, exhibit):
+def test_host_answers(host_flows, expected_answers, evidence):
     """Every query from the host through the ClusterIP is answered, and with the value that the API says."""
-    exhibit.flows("Asked from the host, and answered", host_flows)
+    evidence.flows("Asked from the host, and answered", host_flows)
 
     wrong = judge_flows.unanswered(host_flows, expected_answers)
 
@@ -22,9 +22,9 @@ def test_host_answers(host_flows, expected_answers, exhibit):
 
 
 @pytest.mark.conclusion(section="§6, §10.4", see=(COUNTERS, DIG, COUNTERS))
-def test_host_counted_by_iptables(host_flows, host_growth, first_packets, exhibit):
+def test_host_counted_by_iptables(host_flows, host_growth, first_packets, evidence):
     """N new flows from the host raise KUBE-SVC's and the sum of its KUBE-SEP rules by N packets, and by their first packets' bytes."""
-    exhibit.growth("Counters around the host's flows", host_growth)
+    evidence.growth("Counters around the host's flows", host_growth)
 
     wrong = host_growth.unlike(len(host_flows), first_packets)
 
@@ -32,9 +32,9 @@ def test_host_counted_by_iptables(host_flows, host_growth, first_packets, exhibi
 
 
 @pytest.mark.conclusion(section="§6", see=(COUNTERS,))
-def test_host_marked_for_masquerade(host_flows, host_growth, exhibit):
+def test_host_marked_for_masquerade(host_flows, host_growth, evidence):
     """Host flows hit the Service's own rule ``! -s <cluster CIDR>`` to KUBE-MARK-MASQ."""
-    exhibit.growth("Counters around the host's flows", host_growth)
+    evidence.growth("Counters around the host's flows", host_growth)
 
     wrong = host_growth.unmarked(len(host_flows))
 
@@ -42,9 +42,9 @@ def test_host_marked_for_masquerade(host_flows, host_growth, exhibit):
 
 
 @pytest.mark.conclusion(section="§8, §10.4", see=("ssh {node} 'sudo conntrack -L -d {vip}'",))
-def test_host_translated_by_conntrack(host_flows, serving, answerable_sources, node, exhibit):
+def test_host_translated_by_conntrack(host_flows, serving, answerable_sources, node, evidence):
     """The host's conntrack holds each flow: to the ClusterIP one way; from the backend, to a source it can answer, the other."""
-    exhibit.tables("The host's conntrack entries of the flows", host_flows)
+    evidence.tables("The host's conntrack entries of the flows", host_flows)
 
     wrong = judge_flows.not_by_conntrack(host_flows, serving, answerable_sources, node.name)
 
@@ -52,10 +52,10 @@ def test_host_translated_by_conntrack(host_flows, serving, answerable_sources, n
 
 
 @pytest.mark.conclusion(section="§8", see=(DIG, "ssh {node} 'sudo timeout 15 tcpdump -ni enp1s0 -nn -vv udp port 8472'"))
-def test_host_sees_the_clusterip(wired_host_flows, vip, exhibit):
+def test_host_sees_the_clusterip(wired_host_flows, vip, evidence):
     """The host's application sees the answer come from the ClusterIP, while the wire shows the backend."""
-    exhibit.flows("What the application saw", wired_host_flows)
-    exhibit.packets("What the wire carried", wired_host_flows, "underlay", "backend-lxc")
+    evidence.flows("What the application saw", wired_host_flows)
+    evidence.packets("What the wire carried", wired_host_flows, "underlay", "backend-lxc")
 
     wrong = (
         *judge_flows.not_from_the_clusterip(wired_host_flows),

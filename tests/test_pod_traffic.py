@@ -2,7 +2,7 @@
 
 import pytest
 
-from servicepath.model import judge_flows, judge_mode, judge_wire
+from servicepath.model import judge_flows, judge_replacement, judge_wire
 from servicepath.model.difference import explain
 
 pytestmark = pytest.mark.traffic
@@ -13,9 +13,9 @@ CT = "kubectl -n kube-system exec CILIUM-POD -- cilium-dbg bpf ct list global | 
 
 
 @pytest.mark.conclusion(section="§7, §10.5", see=(NSLOOKUP,))
-def test_pod_answers(pod_flows, expected_answers, exhibit):
+def test_pod_answers(pod_flows, expected_answers, evidence):
     """Every query from a Pod through the ClusterIP is answered, and with the value that the API says."""
-    exhibit.flows("Asked from the Pod, and answered", pod_flows)
+    evidence.flows("Asked from the Pod, and answered", pod_flows)
 
     wrong = judge_flows.unanswered(pod_flows, expected_answers)
 
@@ -23,11 +23,11 @@ def test_pod_answers(pod_flows, expected_answers, exhibit):
 
 
 @pytest.mark.conclusion(section="§7, §10.5", see=(COUNTERS, NSLOOKUP, COUNTERS))
-def test_pod_leaves_counters(pod_flows, pod_growth, control_flows, control_growth, exhibit):
+def test_pod_leaves_counters(pod_flows, pod_growth, control_flows, control_growth, evidence):
     """N new flows from a Pod leave every rule of the Service unchanged, while one host flow right after raises them by one."""
-    exhibit.flows("The Pod's flows", pod_flows)
-    exhibit.growth("Counters around the Pod's flows", pod_growth)
-    exhibit.growth("Counters around the host's control flow", control_growth)
+    evidence.flows("The Pod's flows", pod_flows)
+    evidence.growth("Counters around the Pod's flows", pod_growth)
+    evidence.growth("Counters around the host's control flow", control_growth)
 
     wrong = pod_growth.unlike(0, ())
 
@@ -35,10 +35,10 @@ def test_pod_leaves_counters(pod_flows, pod_growth, control_flows, control_growt
 
 
 @pytest.mark.conclusion(section="§7, §10.5", see=(CT, "ssh {node} 'sudo conntrack -L -d {vip}'"))
-def test_pod_translated_by_ebpf(pod_flows, control_flows, serving, exhibit):
+def test_pod_translated_by_ebpf(pod_flows, control_flows, serving, evidence):
     """Cilium's connection tracking holds each flow to the ClusterIP and to the backend; the host's conntrack holds it neither way."""
-    exhibit.tables("Flow tables of the Pod's flows", pod_flows)
-    exhibit.tables("The host's control flow in the host's conntrack", control_flows)
+    evidence.tables("Flow tables of the Pod's flows", pod_flows)
+    evidence.tables("The host's control flow in the host's conntrack", control_flows)
 
     wrong = judge_flows.not_by_ebpf(pod_flows, serving)
 
@@ -46,9 +46,9 @@ def test_pod_translated_by_ebpf(pod_flows, control_flows, serving, exhibit):
 
 
 @pytest.mark.conclusion(section="§8, §10.7", see=("ssh {node} 'sudo tcpdump -ni any -nn host {vip} or port 53'",))
-def test_translated_at_the_pod(remote_pod_flows, seen_at_both_ends_of_the_translation, client, vip, exhibit):
+def test_translated_at_the_pod(remote_pod_flows, seen_at_both_ends_of_the_translation, client, vip, evidence):
     """The packet leaves the Pod for the ClusterIP and enters the tunnel device for the backend."""
-    exhibit.packets("At the Pod's interface and at the tunnel device", remote_pod_flows, "client-lxc", "tunnel")
+    evidence.packets("At the Pod's interface and at the tunnel device", remote_pod_flows, "client-lxc", "tunnel")
 
     wrong = (
         *judge_wire.not_to_the_clusterip(remote_pod_flows, "client-lxc"),
@@ -60,11 +60,11 @@ def test_translated_at_the_pod(remote_pod_flows, seen_at_both_ends_of_the_transl
 
 
 @pytest.mark.conclusion(section="§7", see=(COUNTERS, "ssh {node} 'dig +tcp +keepopen @{vip} NAME @{vip} NAME @{vip} NAME'", COUNTERS))
-def test_counters_count_flows(one_connection, second_connection, exhibit):
+def test_counters_count_flows(one_connection, second_connection, evidence):
     """Many packets of one flow count once: nat counters count new flows, not packets."""
-    exhibit.growth("Counters around several queries in one TCP connection", one_connection.growth)
-    exhibit.packets("The connection's packets", one_connection.flows, "underlay", "backend-lxc")
-    exhibit.growth("Counters around a second connection", second_connection.growth)
+    evidence.growth("Counters around several queries in one TCP connection", one_connection.growth)
+    evidence.packets("The connection's packets", one_connection.flows, "underlay", "backend-lxc")
+    evidence.growth("Counters around a second connection", second_connection.growth)
 
     wrong = (*one_connection.growth.unlike(1, ()), *second_connection.growth.unlike(1, ()))
 
@@ -72,11 +72,11 @@ def test_counters_count_flows(one_connection, second_connection, exhibit):
 
 
 @pytest.mark.conclusion(section="§10.8", see=("kubectl -n kube-system exec CILIUM-POD -- cilium-dbg status --verbose", CT))
-def test_kpr_false_yet_clusterip(pod_flows, agent_status, serving, node, exhibit):
+def test_kpr_false_yet_clusterip(pod_flows, agent_status, serving, node, evidence):
     """KubeProxyReplacement is False and socket LB is off, and yet Cilium translated this Pod's ClusterIP traffic."""
-    exhibit.show("cilium-dbg status", judge_mode.status_lines(agent_status), command="cilium-dbg status -o json")
-    exhibit.tables("Flow tables of the Pod's flows", pod_flows)
+    evidence.show("cilium-dbg status", judge_replacement.status_lines(agent_status), command="cilium-dbg status -o json")
+    evidence.tables("Flow tables of the Pod's flows", pod_flows)
 
-    wrong = (*judge_mode.replacing(agent_status, node.name), *judge_flows.not_by_ebpf(pod_flows, serving))
+    wrong = (*judge_replacement.replacing(agent_status, node.name), *judge_flows.not_by_ebpf(pod_flows, serving))
 
     assert not wrong, explain(wrong)

@@ -11,9 +11,9 @@ TCPDUMP = "ssh {node} 'sudo timeout 15 tcpdump -ni enp1s0 -nn -vv udp port 8472'
 
 
 @pytest.mark.conclusion(section="§8, §10.7", see=(TCPDUMP,))
-def test_tunnel_endpoints(remote_pod_flows, seen_on_the_underlay, underlay, exhibit):
+def test_tunnel_endpoints(remote_pod_flows, seen_on_the_underlay, underlay, evidence):
     """A query travels from node IP to node IP, UDP to the tunnel port."""
-    exhibit.packets("On the underlay", remote_pod_flows, "underlay")
+    evidence.packets("On the underlay", remote_pod_flows, "underlay")
 
     wrong = judge_wire.not_between_nodes(remote_pod_flows, underlay)
 
@@ -21,9 +21,9 @@ def test_tunnel_endpoints(remote_pod_flows, seen_on_the_underlay, underlay, exhi
 
 
 @pytest.mark.conclusion(section="§8, §10.7", see=(TCPDUMP,))
-def test_inner_is_the_pod(remote_pod_flows, seen_on_the_underlay, client, exhibit):
+def test_inner_is_the_pod(remote_pod_flows, seen_on_the_underlay, client, evidence):
     """The inner header goes from the client Pod's IP to the backend's IP and port."""
-    exhibit.packets("On the underlay", remote_pod_flows, "underlay")
+    evidence.packets("On the underlay", remote_pod_flows, "underlay")
 
     wrong = judge_wire.not_from_to(remote_pod_flows, "underlay", {client})
 
@@ -31,9 +31,9 @@ def test_inner_is_the_pod(remote_pod_flows, seen_on_the_underlay, client, exhibi
 
 
 @pytest.mark.conclusion(section="§8, §10.7", see=(TCPDUMP,))
-def test_no_clusterip_inside(remote_flows, seen_on_the_underlay_all, vip, exhibit):
+def test_no_clusterip_inside(remote_flows, seen_on_the_underlay_all, vip, evidence):
     """Neither inside VXLAN nor plain on the underlay does a Pod's or host's flow carry the ClusterIP, either way."""
-    exhibit.packets("On the underlay", remote_flows, "underlay")
+    evidence.packets("On the underlay", remote_flows, "underlay")
 
     wrong = judge_wire.carrying(remote_flows, "underlay", vip)
 
@@ -41,9 +41,9 @@ def test_no_clusterip_inside(remote_flows, seen_on_the_underlay_all, vip, exhibi
 
 
 @pytest.mark.conclusion(section="§8", see=(TCPDUMP,))
-def test_same_way_for_aaaa(remote_a_and_aaaa, underlay, client, exhibit):
+def test_same_way_for_aaaa(remote_a_and_aaaa, underlay, client, evidence):
     """A and AAAA queries, each on a socket of its own, take the same way."""
-    exhibit.packets("On the underlay", remote_a_and_aaaa, "underlay")
+    evidence.packets("On the underlay", remote_a_and_aaaa, "underlay")
 
     wrong = (
         *judge_wire.not_between_nodes(remote_a_and_aaaa, underlay),
@@ -54,9 +54,9 @@ def test_same_way_for_aaaa(remote_a_and_aaaa, underlay, client, exhibit):
 
 
 @pytest.mark.conclusion(section="§8, §10.7", see=(TCPDUMP,))
-def test_answer_comes_back(remote_pod_flows, seen_on_the_underlay, exhibit):
+def test_answer_comes_back(remote_pod_flows, seen_on_the_underlay, evidence):
     """The answer has the question's outer IPs, inner IPs and inner ports reversed."""
-    exhibit.packets("On the underlay", remote_pod_flows, "underlay")
+    evidence.packets("On the underlay", remote_pod_flows, "underlay")
 
     wrong = judge_wire.not_reversed(remote_pod_flows)
 
@@ -64,10 +64,10 @@ def test_answer_comes_back(remote_pod_flows, seen_on_the_underlay, exhibit):
 
 
 @pytest.mark.conclusion(section="§8", see=(TCPDUMP, "ssh {node} 'sudo conntrack -L -d {vip}'"))
-def test_host_inner_source(remote_host_flows, host_seen_on_the_underlay, cilium_internal_ips, exhibit):
+def test_host_inner_source(remote_host_flows, host_seen_on_the_underlay, cilium_internal_ips, evidence):
     """Host traffic is translated before encapsulation: inside it goes from the CiliumInternalIP to the backend, and back to it."""
-    exhibit.packets("On the underlay", remote_host_flows, "underlay")
-    exhibit.tables("The host's conntrack entries of the flows", remote_host_flows)
+    evidence.packets("On the underlay", remote_host_flows, "underlay")
+    evidence.tables("The host's conntrack entries of the flows", remote_host_flows)
 
     wrong = (
         *judge_wire.not_from_to(remote_host_flows, "underlay", cilium_internal_ips),
@@ -78,9 +78,9 @@ def test_host_inner_source(remote_host_flows, host_seen_on_the_underlay, cilium_
 
 
 @pytest.mark.conclusion(section="§8", see=("ssh {node} 'sudo tcpdump -ni any -nn host {vip} or port 53'",))
-def test_local_backend_untunnelled(local_pod_flows, seen_at_both_pods, client, vip, exhibit):
+def test_local_backend_untunnelled(local_pod_flows, seen_at_both_pods, client, vip, evidence):
     """Traffic to a local backend leaves the client's lxc for the ClusterIP, reaches the backend's lxc, and never enters the tunnel."""
-    exhibit.packets("At both Pods' interfaces", local_pod_flows, "client-lxc", "backend-lxc", "tunnel", "underlay")
+    evidence.packets("At both Pods' interfaces", local_pod_flows, "client-lxc", "backend-lxc", "tunnel", "underlay")
 
     wrong = (
         *judge_wire.not_to_the_clusterip(local_pod_flows, "client-lxc"),

@@ -129,9 +129,8 @@ def not_reversed(traces: Iterable[Trace]) -> tuple[Difference, ...]:
         back = {_ends(p) for p in packets if sockets(p.innermost) and p.innermost.source == _ip(trace.backend)}
         if {(o[::-1], i[::-1] if i else None) for o, i in there} != back:
             subject = f"{trace.probe.id}: {trace.probe.source.value} port {trace.probe.sport}"
-            wrong.append(
-                Difference(subject, "the answer takes another way", "the question's ends reversed", "see packets", lines(trace, "underlay"))
-            )
+            evidence = lines(trace, "underlay")
+            wrong.append(Difference(subject, "the answer takes another way", "its ends reversed", "see packets", evidence))
     return tuple(wrong)
 
 
@@ -146,3 +145,27 @@ def _ip(socket: Socket | None) -> IPAddress | None:
 
 def _some(addresses: Collection[IPAddress]) -> str:
     return " or ".join(sorted(map(str, addresses))) or "an address that the API does not name"
+
+
+def not_to_the_clusterip(traces: Iterable[Trace], role: str) -> tuple[Difference, ...]:
+    """Packets between the client and anything but the ClusterIP, at a place where nothing is translated yet."""
+
+    def judge(trace: Trace) -> Callable[[Packet], tuple[str, str, str] | None]:
+        def wrong(packet: Packet) -> tuple[str, str, str] | None:
+            ends = sockets(packet.innermost)
+            if ends is None or trace.probe.target in ends:
+                return None
+            return "translated before it left the Pod", f"to or from {trace.probe.target}", str(packet.innermost)
+
+        return wrong
+
+    return tuple(d for t in traces for d in _packets(t, role, judge(t)))
+
+
+def anywhere(traces: Iterable[Trace], role: str) -> tuple[Difference, ...]:
+    """Packets of the flows at a place where none of them may be seen."""
+
+    def wrong(packet: Packet) -> tuple[str, str, str] | None:
+        return "a packet where none belongs", "delivery on the node itself", str(packet.innermost)
+
+    return tuple(d for t in traces for d in _packets(t, role, wrong))
