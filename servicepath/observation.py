@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import pathlib
 import shlex
+from collections.abc import Iterable
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,3 +85,59 @@ class CouldNotSee(Exception):
     def __init__(self, trouble: Trouble) -> None:
         super().__init__(str(trouble))
         self.trouble = trouble
+
+
+class Archive:
+    """A folder of Observations: ``<node>/<name>.out`` and ``.err`` as they came, ``.json`` with the rest.
+
+    Args:
+        folder: made when it is not there.
+    """
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+
+    def clear(self) -> None:
+        """Remove what an earlier run kept here, and nothing else."""
+        for path in self.folder.glob("*/*"):
+            if path.suffix in {".out", ".err", ".json"}:
+                path.unlink()
+
+    def add(self, observations: Iterable[Observation]) -> None:
+        """Keep the Observations; one of the same node and name is replaced."""
+        for observation in observations:
+            base = self._base(observation.node, observation.name)
+            base.parent.mkdir(parents=True, exist_ok=True)
+            base.with_name(base.name + ".out").write_bytes(observation.stdout)
+            base.with_name(base.name + ".err").write_bytes(observation.stderr)
+            rest = {name: getattr(observation, name) for name in ("argv", "status", "started", "took")}
+            base.with_name(base.name + ".json").write_text(json.dumps(rest, indent=1) + "\n", encoding="utf-8")
+
+    def load(self) -> tuple[Observation, ...]:
+        """All Observations of the folder, by node and name.
+
+        Raises:
+            OSError, ValueError: a file is missing or is not what ``add`` wrote.
+        """
+        found = []
+        for path in sorted(self.folder.glob("*/*.json")):
+            rest = json.loads(path.read_text(encoding="utf-8"))
+            name = path.name.removesuffix(".json")
+            found.append(
+                Observation(
+                    node=path.parent.name, name=name, argv=tuple(rest["argv"]), status=rest["status"],
+                    stdout=path.with_name(name + ".out").read_bytes(), stderr=path.with_name(name + ".err").read_bytes(),
+                    started=rest["started"], took=rest["took"],
+                )
+            )
+        return tuple(found)
+
+    def file_of(self, observation: Observation) -> pathlib.Path:
+        """The file that holds the Observation's standard output."""
+        base = self._base(observation.node, observation.name)
+        return base.with_name(base.name + ".out")
+
+    def _base(self, node: str, name: str) -> pathlib.Path:
+        if "/" in node + name or node.startswith(".") or name.startswith("."):
+            raise ValueError(f"not fit for a file name: {node!r}, {name!r}")
+        return self.folder / node / name

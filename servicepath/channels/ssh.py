@@ -1,0 +1,134 @@
+"""A node over OpenSSH: multiplexed, host keys checked, never asking, never hanging.
+
+The user's own OpenSSH configuration counts (aliases, keys, ProxyJump, known_hosts); only what a run without a terminal needs is
+set on top of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import shlex
+import shutil
+import tempfile
+import threading
+import urllib.parse
+from typing import Any
+
+from testinfra.backend.base import CommandResult
+from testinfra.backend.ssh import SshBackend
+
+from . import process
+from .batch import LAUNCH, BatchChannel
+from .process import Finished
+
+CONNECT_TIMEOUT = 10  # seconds; sshd behind a busy small machine takes up to 5
+# ssh puts 17 characters of its own behind ControlPath while it makes the socket; a socket's path holds 108 with its NUL
+# (104 on macOS and the BSDs).
+_SOCKET_PATH_LIMIT = 104 - 18
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SshLogin:
+    """How to log in; None means what OpenSSH's own configuration says."""
+
+    user: str | None = None
+    config: pathlib.Path | None = None
+    identity: pathlib.Path | None = None
+    port: int | None = None
+
+
+class SocketFolder:
+    """A private folder for the sockets of multiplexed connections, short enough for a socket's path."""
+
+    def __init__(self) -> None:
+        base = tempfile.gettempdir()
+        if len(base) + len("/sp-12345678/99") > _SOCKET_PATH_LIMIT:
+            base = "/tmp"  # noqa: S108  (mkdtemp makes a folder of its own in it, mode 0700)
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="sp-", dir=base))
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def new(self) -> pathlib.Path:
+        """The path of one more socket."""
+        with self._lock:
+            self._count += 1
+            return self.path / str(self._count)
+
+    def remove(self) -> None:
+        """Remove the folder; the masters must have been told to exit before."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+class LimitedSshBackend(SshBackend):  # type: ignore[misc]  # testinfra publishes no types
+    """Testinfra's ssh backend with standard input, a time limit, and no shell on this side."""
+
+    def argv(self, command: str) -> list[str]:
+        """The ssh command line that runs a command."""
+        parts, values = self._build_ssh_command(command)
+        return shlex.split(self.quote(" ".join(parts), *(str(value) for value in values)))
+
+    def run(self, command: str, *args: str, stdin: bytes = b"", timeout: float = 30.0, **_: Any) -> CommandResult:
+        """Run a command as testinfra does; the exit status is 124 when the time was up, 255 when ssh itself failed."""
+        finished = self.execute(self.get_command(command, *args), stdin=stdin, timeout=timeout)
+        status = 124 if finished.status is None else finished.status
+        return CommandResult(
+            backend=self, exit_status=status, command=command.encode(), _stdout=finished.stdout, _stderr=finished.stderr
+        )
+
+    def execute(self, command: str, *, stdin: bytes, timeout: float) -> Finished:
+        """Run a command of the remote shell and return how ssh ended."""
+        return process.run(self.argv(command), stdin=stdin, timeout=timeout)
+
+
+class SshChannel(BatchChannel):
+    """A Channel over ssh, as root or by ``sudo -n``.
+
+    Args:
+        node: the node's name, for Observations and errors.
+        host: what ssh is to connect to: an alias, a name or an address.
+        login: what the inventory says about logging in.
+        sockets: where the multiplexed connection's socket goes.
+    """
+
+    def __init__(self, node: str, host: str, login: SshLogin, sockets: SocketFolder) -> None:
+        super().__init__(node)
+        self.host = host
+        self._socket = sockets.new()
+        self.backend = LimitedSshBackend(
+            _hostspec(host, login), ssh_config=str(login.config) if login.config else None,
+            ssh_identity_file=str(login.identity) if login.identity else None, ssh_extra_args=_options(self._socket),
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Tell the multiplexing master to exit, so that no ssh is left behind."""
+        if self._socket.exists():
+            # The answer does not matter: with no master there is nothing to end, and it would end by itself after a minute.
+            process.run(self._exit_argv(), timeout=5)
+
+    def _exit_argv(self) -> list[str]:
+        argv = self.backend.argv("true")
+        return [*argv[:-2], "-O", "exit", argv[-2]]
+
+    def _execute(self, script: bytes, timeout: float) -> Finished:
+        return self.backend.execute(LAUNCH, stdin=script, timeout=timeout)
+
+
+def _hostspec(host: str, login: SshLogin) -> str:
+    quoted = urllib.parse.quote(host, safe=":")
+    if ":" in quoted:
+        quoted = f"[{quoted}]"
+    user = f"{urllib.parse.quote(login.user, safe='')}@" if login.user else ""
+    return f"{user}{quoted}" + (f":{login.port}" if login.port else "")
+
+
+def _options(socket: pathlib.Path) -> str:
+    options = (
+        "BatchMode=yes", "StrictHostKeyChecking=yes", f"ConnectTimeout={CONNECT_TIMEOUT}",
+        "ServerAliveInterval=5", "ServerAliveCountMax=3",
+        "ControlMaster=auto", "ControlPersist=60", f"ControlPath={socket}",
+        # What a user's configuration may ask for an interactive session and what would break this one.
+        "RequestTTY=no", "RemoteCommand=none", "PermitLocalCommand=no", "ClearAllForwardings=yes", "ForwardAgent=no",
+        "ForwardX11=no",
+    )  # fmt: skip
+    return "-T " + " ".join(f"-o {shlex.quote(option)}" for option in options)
