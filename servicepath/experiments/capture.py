@@ -31,7 +31,7 @@ _START = """
 set -eu
 umask 077
 mkdir {folder}
-(trap '' HUP; sleep {lives}; rm -rf {folder}) </dev/null >/dev/null 2>&1 &
+setsid sh -c 'sleep {lives}; rm -rf {folder}' </dev/null >/dev/null 2>&1 &
 echo $! > {folder}/timer.pid
 start() {{
   timeout {longest} tcpdump -Z root -nn -p -U --immediate-mode -s {snaplen} -c {most} -i "$2" -w {folder}/"$1".pcap "$3" \
@@ -92,7 +92,7 @@ def stop(taps: Sequence[Tap], folder: str) -> tuple[Command, ...]:
     return (
         Command("captures-stop", ("sh", "-c", _STOP.format(folder=folder, roles=roles)), timeout=15),
         *(Command(f"capture-{tap.role}", ("cat", f"{folder}/{tap.role}.pcap")) for tap in taps),
-        Command("captures-remove", ("sh", "-c", f"kill $(cat {folder}/timer.pid); rm -rf {folder}")),
+        Command("captures-remove", ("sh", "-c", f"kill -TERM -$(cat {folder}/timer.pid); rm -rf {folder}")),
     )
 
 

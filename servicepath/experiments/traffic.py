@@ -8,10 +8,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from ..channel import Channel, Command
+from ..channel import Command
 from ..model.addresses import IPAddress
 from ..model.flows import Probe, Source
-from ..observation import Observation
 from . import capture, counters, probe
 
 # Windows in the order in which they are sent; each lies between two cuts.
@@ -47,7 +46,7 @@ class NodePlan:
 
 
 def commands(plan: NodePlan) -> tuple[Command, ...]:
-    """The whole batch for a node."""
+    """The whole batch for a node: ``cut-N-…``, ``send-WINDOW-SOURCE``, and ``capture-ROLE``, which prints a pcap."""
     folder = capture.fresh_folder()
     batch: list[Command] = [capture.start(plan.taps, folder)] if plan.taps else []
     batch += counters.cut(0, plan.save_tool, plan.addresses)
@@ -70,15 +69,3 @@ def _send(plan: NodePlan, window: str) -> Sequence[Command]:
             sent.append(probe.command(f"send-{window}-{source.value.lower()}", probes, netns=netns))
     return sent
 
-
-def run(channel: Channel, plan: NodePlan) -> dict[str, Observation]:
-    """Run the experiment.
-
-    Returns:
-        Each command's Observation by name: ``cut-N-nat``, ``send-WINDOW-SOURCE``, ``capture-ROLE`` (a pcap), ….
-
-    Raises:
-        CouldNotSee: when the node cannot be reached; a single command that fails is in its Observation.
-    """
-    batch = commands(plan)
-    return channel.run(batch, timeout=60 + sum(c.timeout for c in batch if c.name.startswith("send-")), phase="traffic")

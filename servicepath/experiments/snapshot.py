@@ -1,0 +1,127 @@
+"""A node's own state in one round trip: rules, addresses, routes, sockets, kube-proxy, versions, Pods' network namespaces.
+
+What is asked, and under which name the Observation is found (``6`` variants only with IPv6):
+
+    iptables-nft-save, iptables-legacy-save      all tables with counters; status 127: that back end's tool is absent
+    ip6tables-nft-save, ip6tables-legacy-save    the same for IPv6
+    ip-addr, ip-link, ip-route, ip-rule          JSON of iproute2; ip-route holds every table
+    ip6-route, ip6-rule                          IPv6
+    route-get-10.43.0.10                         the kernel's answer for one address (``lookup_name``); status 2: unreachable
+    listeners                                    ss -Htulnp
+    nft-kube-proxy                               nft -j list table ip kube-proxy; status 1 and "No such file": no such table
+    kube-proxy-mode                              127.0.0.1:10249/proxyMode; status 127: no curl, wget or python3
+    kube-proxy-sync                              the sync times among kube-proxy's metrics
+    kernel, os-release, tool-versions            as text; a tool that is absent has no line
+    pod-namespaces                               lines ``<Pod IP> <path>`` for those of the Pods' IPs that one of the node's holds
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import pathlib
+import shlex
+from collections.abc import Iterable, Sequence
+
+from ..channel import Command
+from ..model.addresses import IPAddress
+from ..observation import Observation
+
+# Where container runtimes mount network namespaces: CNI's (containerd, CRI-O, k3s) and Docker's.
+_NAMESPACES = "/run/netns/* /var/run/docker/netns/*"
+
+# A tool of its own for each back end, else the multi-call binary that k3s brings, else plain iptables-save when its version
+# says that it is the back end that is asked for ("(nf_tables)", "(legacy)", nothing before 1.8).
+_SAVE = """
+for tool in {family}-{backend}-save "xtables-{backend}-multi {family}-save"; do
+  if command -v "${{tool%% *}}" >/dev/null; then exec $tool -c; fi
+done
+case "$({family}-save -V 2>/dev/null || {family} -V 2>/dev/null)" in
+  {pattern}) exec {family}-save -c;;
+esac
+echo "{family}-{backend}-save: not found" >&2; exit 127
+"""
+_PATTERN = {"nft": "*nf_tables*", "legacy": "*legacy*|*' v1.'[4-7]*"}
+
+_FETCH = """
+url=http://127.0.0.1:10249/{path}
+if command -v curl >/dev/null; then curl -sS -f --max-time 3 $url
+elif command -v wget >/dev/null; then wget -q -O - -T 3 $url
+elif command -v python3 >/dev/null; then
+  python3 -c 'import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1], timeout=3).read().decode())' $url
+else echo "curl: not found" >&2; exit 127; fi
+"""
+
+_VERSIONS = """
+show() { command -v "$1" >/dev/null || return 0; printf '%s\\t%s\\n' "$1" "$("$@" 2>&1 | head -n 1)"; }
+show iptables-save -V; show iptables-nft-save -V; show iptables-legacy-save -V; show ip -V; show nft -v; show tcpdump --version
+show conntrack -V; show dig -v; show python3 -V; show nsenter -V; show curl -V; show ss -V
+"""
+
+
+def commands(
+    *, lookups: Sequence[IPAddress], pod_ips: Sequence[IPAddress] = (), ipv6: bool = False
+) -> tuple[Command, ...]:
+    """The batch for one node.
+
+    Args:
+        lookups: the addresses to ask the kernel's way to: ClusterIPs under test, remote backends, one address of each other
+            node's PodCIDR.
+        pod_ips: client Pods of this node whose network namespace is to be found.
+        ipv6: whether the cluster has IPv6 too.
+    """
+    found = [*_rules("iptables"), *(_rules("ip6tables") if ipv6 else ())]
+    found += [
+        Command("ip-addr", ("ip", "-j", "addr", "show")),
+        Command("ip-link", ("ip", "-j", "-d", "link", "show")),
+        Command("ip-route", ("ip", "-4", "-j", "route", "show", "table", "all")),
+        Command("ip-rule", ("ip", "-4", "-j", "rule", "show")),
+        Command("listeners", ("ss", "-Htulnp")),
+        Command("nft-kube-proxy", ("nft", "-j", "list", "table", "ip", "kube-proxy")),
+        Command("kube-proxy-mode", ("sh", "-c", _FETCH.format(path="proxyMode").strip())),
+        Command("kube-proxy-sync", ("sh", "-c", _FETCH.format(path="metrics").strip() + " | grep _sync_proxy_rules_last_")),
+        Command("kernel", ("uname", "-r")),
+        Command("os-release", ("cat", "/etc/os-release")),
+        Command("tool-versions", ("sh", "-c", _VERSIONS.strip())),
+    ]
+    if ipv6:
+        found.append(Command("ip6-route", ("ip", "-6", "-j", "route", "show", "table", "all")))
+        found.append(Command("ip6-rule", ("ip", "-6", "-j", "rule", "show")))
+    found += [Command(lookup_name(ip), ("ip", "-j", "route", "get", str(ip))) for ip in dict.fromkeys(lookups)]
+    if pod_ips:
+        found.append(Command("pod-namespaces", ("sh", "-c", _find_namespaces(pod_ips)), timeout=20))
+    return tuple(found)
+
+
+def lookup_name(ip: IPAddress) -> str:
+    """The name of the Observation that answers ``ip route get`` for an address (fit for a file: an IPv6 colon is a dash)."""
+    return f"route-get-{str(ip).replace(':', '-')}"
+
+
+def namespaces(observation: Observation) -> dict[IPAddress, pathlib.PurePosixPath]:
+    """Pod IP → path of its network namespace, from the Observation ``pod-namespaces``; an IP that no namespace holds is absent."""
+    pairs = (line.split(" ", 1) for line in observation.text.splitlines())
+    return {ipaddress.ip_address(ip): pathlib.PurePosixPath(path) for ip, path in pairs}
+
+
+def _rules(family: str) -> Iterable[Command]:
+    for backend, pattern in _PATTERN.items():
+        script = _SAVE.format(family=family, backend=backend, pattern=pattern).strip()
+        yield Command(f"{family}-{backend}-save", ("sh", "-c", script))
+
+
+def _find_namespaces(ips: Sequence[IPAddress]) -> str:
+    # iproute2 prints JSON without blanks, and "local" is the interface's own address.
+    words = " ".join(shlex.quote(str(ip)) for ip in ips)
+    return f"""
+left="{words}"
+for path in {_NAMESPACES}; do
+  [ -n "$left" ] || break
+  [ -e "$path" ] || continue
+  seen=$(nsenter --net="$path" ip -j addr show 2>/dev/null) || continue
+  rest=
+  for ip in $left; do
+    case "$seen" in *'"local":"'"$ip"'"'*) echo "$ip $path";; *) rest="$rest $ip";; esac
+  done
+  left=${{rest# }}
+done
+""".strip()

@@ -1,0 +1,92 @@
+"""Build the path matrix (the notes' §9) from measured flows: one cell a source, node and frontend; nothing is inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .flows import Source, Trace
+from .judge_flows import Translator, translator
+from .packets import Packet
+from .paths import Hop, PathCell
+from .services import ServicePort
+
+NOT_TESTED = "not tested"
+
+
+def cell(node: str, port: ServicePort, source: Source, traces: Sequence[Trace], reason: str) -> PathCell:
+    """The cell of one source on one node for one port.
+
+    Args:
+        node: the client's node.
+        port: the frontend.
+        source: host or Pod.
+        traces: the port's flows from there; empty when none was sent.
+        reason: why none was sent; shown only then.
+    """
+    frontend = port.id
+    answered = [t for t in traces if t.flow.answered]
+    if not traces:
+        return PathCell(source.value, node, frontend, None, None, NOT_TESTED, reason)
+    if not answered:
+        return PathCell(source.value, node, frontend, None, None, "unanswered", f"none of {len(traces)} flows was answered")
+    sample = max(answered, key=lambda t: (t.backend_node not in (None, node), sum(map(len, t.packets.values()))))
+    who = sorted({translator(t).value for t in answered})
+    how = sorted({transport(t) for t in answered} - {NOT_TESTED}) or [NOT_TESTED]
+    wanted = Translator.IPTABLES if source is Source.HOST else Translator.EBPF
+    verdict = "as expected" if who == [wanted.value] else "not as expected"
+    return PathCell(source.value, node, frontend, " / ".join(who), " / ".join(how), verdict, "", hops(sample, node))
+
+
+def transport(trace: Trace) -> str:
+    """What carried the flow, by where its packets were captured."""
+    under = trace.packets.get("underlay", ())
+    if any(p.vni is not None for p in under):
+        return "Cilium VXLAN"
+    if under:
+        return "plain on the underlay"
+    if any(packets for role, packets in trace.packets.items() if role.startswith("backend-lxc")):
+        return "local delivery"
+    return NOT_TESTED
+
+
+def hops(trace: Trace, node: str) -> tuple[Hop, ...]:
+    """The question's way, place by place, each with the addresses that it was seen to carry there."""
+    found = [_host_start(trace, node)] if trace.probe.source is Source.HOST else []
+    for role, place in (("client-lxc", "the Pod's"), ("tunnel", "the tunnel device"), ("underlay", "the underlay")):
+        packet = _question(trace, trace.packets.get(role, ()))
+        if packet:
+            outer = str(packet.outer) + f" VNI {packet.vni}" if packet.inner else None
+            note = _ebpf_note(trace) if role == "client-lxc" else ""
+            found.append(Hop(f"{place} {packet.interface} on {node}", str(packet.innermost), outer, note))
+    for role in sorted(r for r in trace.packets if r.startswith("backend-lxc")):
+        packet = _question(trace, trace.packets[role])
+        if packet:
+            found.append(Hop(f"the backend's {packet.interface} on {node}", str(packet.innermost)))
+    if trace.backend:
+        found.append(Hop(f"backend on {trace.backend_node or 'an unknown node'}", str(trace.backend), None, "answers"))
+    return tuple(found)
+
+
+def _host_start(trace: Trace, node: str) -> Hop:
+    """Where a host's flow starts, from conntrack: what the application said, and what netfilter made of it."""
+    for entry in trace.conntrack:
+        sent = f"{entry.original[0]} → {entry.original[1]}/{trace.probe.port.protocol}"
+        note = f"kube-proxy (iptables): DNAT to {entry.reply[0]}"
+        if entry.reply[1] != entry.original[0]:
+            note += f", source becomes {entry.reply[1]}"
+        return Hop(f"a process on {node}", sent, None, note)
+    return Hop(f"a process on {node}", f"port {trace.probe.sport} → {trace.probe.target}/{trace.probe.port.protocol}")
+
+
+def _ebpf_note(trace: Trace) -> str:
+    """What Cilium made of a Pod's flow, from its connection tracking."""
+    for entry in trace.ct:
+        if entry.direction == "OUT" and entry.destination != trace.probe.target:
+            return f"Cilium (eBPF): {trace.probe.target} becomes {entry.destination}"
+    return ""
+
+
+def _question(trace: Trace, packets: Sequence[Packet]) -> Packet | None:
+    """The first packet on the way to the Service or its backend."""
+    toward = {trace.probe.target.ip} | ({trace.backend.ip} if trace.backend else set())
+    return next((p for p in packets if p.innermost.destination in toward), None)
