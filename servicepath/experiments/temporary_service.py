@@ -1,0 +1,87 @@
+"""A Service of our own, made and removed: opt-in, in a namespace of its own, named so that leftovers are found.
+
+It has no selector; its one EndpointSlice names a backend that already serves the Service under test, so that no Pod is made.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from ..model.addresses import Socket
+
+# The namespace for which docs/rights/rbac.yaml grants creation and deletion, and nothing outside it.
+NAMESPACE = "servicepath-test"
+
+# Every object carries it; what an interrupted run left behind is removed by the next one that creates something.
+LABEL = {"app.kubernetes.io/managed-by": "servicepath"}
+
+# The one port of the Service.
+PORT = 53535
+
+
+def fresh_name() -> str:
+    """A name that no other run uses."""
+    return f"servicepath-{secrets.token_hex(4)}"
+
+
+def create(client: Any, name: str, backend: Socket, protocol: str) -> str:
+    """Create the EndpointSlice, then the Service, so that the Service never stands without an endpoint.
+
+    Args:
+        client: a kubernetes ApiClient.
+        name: of both objects.
+        backend: where its endpoint is.
+        protocol: UDP or TCP, as the backend speaks.
+
+    Returns:
+        The ClusterIP that the API server gave it.
+
+    Raises:
+        kubernetes.client.ApiException: refused (rights, quota, admission).
+    """
+    from kubernetes import client as api
+
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": LABEL}
+    slice_ = {
+        "metadata": {**metadata, "labels": {**LABEL, "kubernetes.io/service-name": name}},
+        "addressType": f"IPv{backend.ip.version}",
+        "ports": [{"name": "probe", "protocol": protocol, "port": backend.port}],
+        "endpoints": [{"addresses": [str(backend.ip)], "conditions": {"ready": True}}],
+    }
+    service = {
+        "metadata": metadata,
+        "spec": {"ports": [{"name": "probe", "protocol": protocol, "port": PORT, "targetPort": backend.port}]},
+    }
+    api.DiscoveryV1Api(client).create_namespaced_endpoint_slice(NAMESPACE, slice_)
+    made = api.CoreV1Api(client).create_namespaced_service(NAMESPACE, service)
+    return str(made.spec.cluster_ip)
+
+
+def delete(client: Any, name: str) -> None:
+    """Delete the Service and its EndpointSlice; what is already gone is no error.
+
+    Raises:
+        kubernetes.client.ApiException: refused for another reason than absence.
+    """
+    from kubernetes import client as api
+
+    for remove in (api.CoreV1Api(client).delete_namespaced_service, api.DiscoveryV1Api(client).delete_namespaced_endpoint_slice):
+        try:
+            remove(name, NAMESPACE)
+        except api.ApiException as error:
+            if error.status != 404:
+                raise
+
+
+def delete_leftovers(client: Any) -> tuple[str, ...]:
+    """Delete what an interrupted run left in the namespace, and return the names."""
+    from kubernetes import client as api
+
+    selector = ",".join(f"{key}={value}" for key, value in LABEL.items())
+    services = api.CoreV1Api(client).list_namespaced_service(NAMESPACE, label_selector=selector).items
+    slices = api.DiscoveryV1Api(client).list_namespaced_endpoint_slice(NAMESPACE, label_selector=selector).items
+    names = sorted({item.metadata.name for item in (*services, *slices)})
+    for name in names:
+        delete(client, name)
+    return tuple(names)

@@ -1,0 +1,88 @@
+"""How the dataplanes followed a Service that was created and deleted: what each node held before, in between and after."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from .addresses import IPAddress, IPNetwork
+from .difference import Difference
+from .host import Route
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Presence:
+    """Whether one node's dataplanes hold the temporary Service with its backend, at one time."""
+
+    iptables: bool
+    agent: bool
+    map: bool
+
+    @property
+    def everywhere(self) -> bool:
+        """In all three."""
+        return self.iptables and self.agent and self.map
+
+    @property
+    def nowhere(self) -> bool:
+        """In none of the three."""
+        return not (self.iptables or self.agent or self.map)
+
+    def __str__(self) -> str:
+        """``iptables: yes, agent's Service list: yes, load-balancing map: no``."""
+        words = {True: "yes", False: "no"}
+        return f"iptables: {words[self.iptables]}, agent's Service list: {words[self.agent]}, load-balancing map: {words[self.map]}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Following:
+    """One node's answer.
+
+    Attributes:
+        node: the node.
+        vip: the temporary Service's ClusterIP.
+        before, created, deleted: what was held before, after creation and after deletion (each when it was so, or time was up).
+        routes: the node's routes before, while the Service was there, and after.
+        waited: seconds until creation and deletion had arrived.
+    """
+
+    node: str
+    vip: IPAddress
+    before: Presence
+    created: Presence
+    deleted: Presence
+    routes: tuple[frozenset[Route], frozenset[Route], frozenset[Route]]
+    waited: tuple[float, float]
+
+
+def not_followed(following: Following) -> tuple[Difference, ...]:
+    """Dataplanes that the Service did not reach, or did not leave."""
+    wrong = []
+    subject = f"{following.node}: the temporary Service {following.vip}"
+    if not following.created.everywhere:
+        problem = f"not everywhere {following.waited[0]:.1f} s after its creation"
+        wrong.append(Difference(subject, problem, "in all three dataplanes", str(following.created)))
+    if not following.deleted.nowhere:
+        problem = f"still there {following.waited[1]:.1f} s after its deletion"
+        wrong.append(Difference(subject, problem, "in none of the dataplanes", str(following.deleted)))
+    return tuple(wrong)
+
+
+def routes_changed(following: Following, cidrs: tuple[IPNetwork, ...]) -> tuple[Difference, ...]:
+    """Routes of the Pod or Service CIDRs that came or went with the Service."""
+    before, during, after = (frozenset(r for r in routes if _inside(r, cidrs)) for routes in following.routes)
+    wrong = []
+    for label, other in (("its creation", during), ("its deletion", after)):
+        changed = before ^ other
+        if changed:
+            subject = f"{following.node}: routes around {label}"
+            lines = tuple(("+ " if r in other else "- ") + (r.raw or str(r.destination)) for r in sorted(changed, key=str))
+            wrong.append(Difference(subject, "routes changed with a Service", "no route comes or goes", f"{len(changed)} did", lines))
+    return tuple(wrong)
+
+
+def _inside(route: Route, cidrs: tuple[IPNetwork, ...]) -> bool:
+    """The route's destination overlaps one of the CIDRs and is no wider: a default route is nobody's own."""
+    return any(
+        route.destination.version == cidr.version and route.destination.overlaps(cidr) and route.destination.prefixlen >= cidr.prefixlen
+        for cidr in cidrs
+    )
