@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
+from collections.abc import Iterable
 
 from .addresses import IPAddress, Socket
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Header:
-    """An IP and transport header. ``length`` is the IP packet's total length in bytes; ports are None for later fragments."""
+    """An IP and transport header. ``length`` is the IP packet's total length in bytes; ports are None for later fragments.
+
+    ``fragment_offset`` is in bytes; ``icmp`` is (type, code) of ICMP or ICMPv6. IPv6 counts as "don't fragment".
+    """
 
     source: IPAddress
     destination: IPAddress
@@ -20,6 +25,8 @@ class Header:
     tcp_flags: str | None = None
     dont_fragment: bool = False
     more_fragments: bool = False
+    fragment_offset: int = 0
+    icmp: tuple[int, int] | None = None
 
     def __str__(self) -> str:
         """``10.42.0.161:40123 → 10.42.1.113:53/UDP``."""
@@ -43,6 +50,8 @@ class Packet:
         question: ``kubernetes.default.svc.cluster.local. A``, else None.
         payload_length: bytes behind the innermost transport header.
         truncated: the capture holds less than was on the wire.
+        outer_checksum_ok: the outer UDP checksum; None when there is none to judge. Wrong at the receiver, the kernel drops the
+            packet; at the sender it only means that the network card is to put it in (offload), and says nothing.
     """
 
     interface: str
@@ -55,11 +64,47 @@ class Packet:
     question: str | None
     payload_length: int
     truncated: bool = False
+    outer_checksum_ok: bool | None = None
+
+    def __str__(self) -> str:
+        """One line: when, where, outer header, VXLAN and inner header, what DNS said; lengths in bytes."""
+        at = datetime.datetime.fromtimestamp(self.time, datetime.UTC).strftime("%H:%M:%S.%f")
+        parts = [f"{at} {self.interface}: {self.outer} {self.outer.length} B"]
+        if self.vni is not None:
+            parts.append(f"VXLAN VNI {self.vni}: {self.inner} {self.inner.length} B" if self.inner else f"VXLAN VNI {self.vni}")
+        if self.dns_id is not None:
+            parts.append(f"DNS {'answer' if self.dns_response else 'question'} {self.dns_id:#06x} {self.question or ''}".rstrip())
+        if self.truncated:
+            parts.append("cut off by the capture")
+        return " | ".join(parts)
 
     @property
     def innermost(self) -> Header:
         """The header of the Service's own packet: inside VXLAN where there is one."""
         return self.inner or self.outer
+
+    @property
+    def is_vxlan(self) -> bool:
+        """True when it is encapsulated, whatever it carries."""
+        return self.vni is not None
+
+    def carries(self, ip: IPAddress) -> bool:
+        """True when the address is the source or destination of the outer or the inner header."""
+        headers = (self.outer, self.inner) if self.inner else (self.outer,)
+        return any(ip in (header.source, header.destination) for header in headers)
+
+    def reverses(self, other: Packet) -> bool:
+        """True when this one goes the other's way back: outer IPs, inner IPs and innermost ports swapped.
+
+        The outer ports and the VNI are not compared: the source port is a hash of the flow, and the VNI is the sender's identity.
+        """
+        mine, its = self.innermost, other.innermost
+        return (
+            (self.outer.source, self.outer.destination) == (other.outer.destination, other.outer.source)
+            and (mine.source, mine.destination) == (its.destination, its.source)
+            and (mine.sport, mine.dport, mine.protocol) == (its.dport, its.sport, its.protocol)
+            and self.is_vxlan == other.is_vxlan
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -74,3 +119,33 @@ class Capture:
     packets: tuple[Packet, ...]
     complete: bool
     problem: str | None = None
+
+
+def with_dns_id(packets: Iterable[Packet], dns_id: int) -> tuple[Packet, ...]:
+    """The packets whose DNS message has this id."""
+    return tuple(p for p in packets if p.dns_id == dns_id)
+
+
+def with_port(packets: Iterable[Packet], port: int) -> tuple[Packet, ...]:
+    """The packets whose innermost header has this port at either end."""
+    return tuple(p for p in packets if port in (p.innermost.sport, p.innermost.dport))
+
+
+def toward(packets: Iterable[Packet], ip: IPAddress) -> tuple[Packet, ...]:
+    """The packets whose innermost header goes to this address."""
+    return tuple(p for p in packets if p.innermost.destination == ip)
+
+
+def coming_from(packets: Iterable[Packet], ip: IPAddress) -> tuple[Packet, ...]:
+    """The packets whose innermost header comes from this address."""
+    return tuple(p for p in packets if p.innermost.source == ip)
+
+
+def questions(packets: Iterable[Packet]) -> tuple[Packet, ...]:
+    """The packets with a DNS question."""
+    return tuple(p for p in packets if p.dns_response is False)
+
+
+def answers(packets: Iterable[Packet]) -> tuple[Packet, ...]:
+    """The packets with a DNS answer."""
+    return tuple(p for p in packets if p.dns_response is True)

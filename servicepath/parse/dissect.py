@@ -1,0 +1,237 @@
+"""Takes one captured frame apart with scapy's layers, one layer at a time: link, IPv4 or IPv6, UDP/TCP/ICMP, VXLAN.
+
+Ethernet (with VLAN tags), then for example::
+
+    45 00 00 69 …  c0 a8 37 0a  c0 a8 37 0b │ 9c bb 21 18 00 55 … │ 08 00 00 00 00 30 39 00 │ Ethernet, IP, UDP, DNS
+    IPv4, 192.168.55.10 → 192.168.55.11       UDP 40123 → 8472      VXLAN, VNI 12345
+
+Scapy is not left to dissect a whole packet by itself: it would guess what a port carries by whatever modules happen to be loaded,
+and the port of the tunnel is ours to say. Wrong checksums are no reason to leave a packet out: a sender's network card puts them
+in behind the capture.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import ipaddress
+import struct
+from types import SimpleNamespace
+
+from ..model.addresses import IPAddress
+from ..model.packets import Header
+
+_IPV4, _IPV6, _NO_IP = 0x0800, 0x86DD, 0
+_VLAN = (0x8100, 0x88A8, 0x9100)
+_PROTOCOLS = {1: "ICMP", 6: "TCP", 17: "UDP", 47: "GRE", 50: "ESP", 58: "ICMPv6", 132: "SCTP"}
+_FRAGMENT, _AUTHENTICATION, _EXTENSIONS = 44, 51, (0, 43, 60)
+# Link types of tcpdump.org: Ethernet; raw IP (and the numbers that BSD gives it); null and loop (four bytes of family before
+# the IP header); Linux cooked v1 and v2.
+_ETHERNET, _RAW, _NULL, _SLL, _SLL2 = 1, (12, 14, 101, 228, 229), (0, 108), 113, 276
+
+
+@functools.cache
+def _scapy() -> SimpleNamespace:
+    """Scapy's layers, imported when first needed (0.3 s), without reading this machine's routes, which takes a third more."""
+    from scapy.config import conf
+
+    conf.route_autoload = conf.route6_autoload = False
+    from scapy.layers import inet, inet6, l2, vxlan
+
+    return SimpleNamespace(
+        Ether=l2.Ether, Dot1Q=l2.Dot1Q, CookedLinux=l2.CookedLinux, CookedLinuxV2=l2.CookedLinuxV2, VXLAN=vxlan.VXLAN,
+        IP=inet.IP, UDP=inet.UDP, TCP=inet.TCP, ICMP=inet.ICMP, IPv6=inet6.IPv6, Fragment=inet6.IPv6ExtHdrFragment,
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Link:
+    """What a link layer carries: an EtherType and the bytes behind the header."""
+
+    ethertype: int
+    payload: bytes
+
+    @property
+    def is_ip(self) -> bool:
+        """IPv4 or IPv6."""
+        return self.ethertype in (_IPV4, _IPV6)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Datagram:
+    """An IP packet taken apart.
+
+    Attributes:
+        payload: the captured bytes behind the transport header.
+        payload_length: how many there were on the wire.
+        checksum_ok: of a whole UDP datagram; None for anything else, or where no checksum is used.
+    """
+
+    header: Header
+    payload: bytes
+    payload_length: int
+    checksum_ok: bool | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Vxlan:
+    """A VXLAN header (RFC 7348) and the Ethernet frame's content behind it."""
+
+    vni: int
+    inner: Link
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Network:
+    """An IP header, with all that the transport layer needs of it."""
+
+    source: IPAddress
+    destination: IPAddress
+    number: int
+    total: int
+    body_length: int
+    body: bytes
+    offset: int
+    more: bool
+    dont: bool
+
+
+def link(frame: bytes, linktype: int) -> Link | None:
+    """Take the link layer off; None for a link type that is not known."""
+    layers = _scapy()
+    if linktype == _ETHERNET:
+        return _ethernet(frame)
+    if linktype in _RAW:
+        return _raw(frame)
+    if linktype in _NULL:
+        return _raw(frame[4:])
+    if linktype in (_SLL, _SLL2):
+        layer = layers.CookedLinux() if linktype == _SLL else layers.CookedLinuxV2()
+        if len(frame) < (16 if linktype == _SLL else 20):
+            return Link(_NO_IP, b"")
+        payload = layer.do_dissect(frame)
+        return _untagged(layer.proto, payload)
+    return None
+
+
+def _ethernet(frame: bytes) -> Link:
+    if len(frame) < 14:
+        return Link(_NO_IP, b"")
+    layer = _scapy().Ether()
+    payload = layer.do_dissect(frame)
+    return _untagged(layer.type, payload)
+
+
+def _untagged(ethertype: int, payload: bytes) -> Link:
+    """Behind any VLAN tags."""
+    while ethertype in _VLAN and len(payload) >= 4:
+        tag = _scapy().Dot1Q()
+        payload = tag.do_dissect(payload)
+        ethertype = tag.type
+    return Link(ethertype, payload)
+
+
+def _raw(packet: bytes) -> Link:
+    version = packet[0] >> 4 if packet else 0
+    return Link({4: _IPV4, 6: _IPV6}.get(version, _NO_IP), packet)
+
+
+def ip(found: Link) -> Datagram | None:
+    """Take an IP packet apart; None for what is none, or is too short for its own header."""
+    network = {_IPV4: _ipv4, _IPV6: _ipv6}.get(found.ethertype, lambda _: None)(found.payload)
+    return _transport(network) if network else None
+
+
+def _ipv4(packet: bytes) -> _Network | None:
+    if len(packet) < 20 or len(packet) < (packet[0] & 15) * 4 or (packet[0] & 15) < 5:
+        return None
+    layer = _scapy().IP()
+    rest = layer.do_dissect(packet)
+    size = layer.ihl * 4
+    # A length of 0 is a packet larger than 64 KiB on its way to segmentation (BIG TCP).
+    total = layer.len or len(packet)
+    return _Network(
+        source=ipaddress.IPv4Address(packet[12:16]),
+        destination=ipaddress.IPv4Address(packet[16:20]),
+        number=layer.proto,
+        total=total,
+        body_length=max(total - size, 0),
+        body=rest[: max(total - size, 0)],
+        offset=layer.frag * 8,
+        more=bool(layer.flags.MF),
+        dont=bool(layer.flags.DF),
+    )
+
+
+def _ipv6(packet: bytes) -> _Network | None:
+    if len(packet) < 40:
+        return None
+    layer = _scapy().IPv6()
+    rest = layer.do_dissect(packet)
+    length = layer.plen or len(rest)
+    number, offset, more, body, behind = layer.nh, 0, False, rest[:length], length
+    while (number in _EXTENSIONS or number in (_FRAGMENT, _AUTHENTICATION)) and len(body) >= 8:
+        if number == _FRAGMENT:
+            part = _scapy().Fragment()
+            body = part.do_dissect(body)
+            number, offset, more, behind = part.nh, part.offset * 8, bool(part.m), behind - 8
+            if offset:
+                break
+            continue
+        size = (body[1] + 2) * 4 if number == _AUTHENTICATION else (body[1] + 1) * 8
+        number, body, behind = body[0], body[size:], behind - size
+    return _Network(
+        source=ipaddress.IPv6Address(packet[8:24]),
+        destination=ipaddress.IPv6Address(packet[24:40]),
+        number=number,
+        total=length + 40,
+        body_length=max(behind, 0),
+        body=body,
+        offset=offset,
+        more=more,
+        dont=True,  # routers never fragment IPv6
+    )
+
+
+def _transport(network: _Network) -> Datagram:
+    protocol = _PROTOCOLS.get(network.number, str(network.number))
+    body, sport, dport, flags, icmp, size = network.body, None, None, None, None, 0
+    if network.offset == 0 and protocol in ("UDP", "SCTP") and len(body) >= 8:
+        sport, dport = struct.unpack_from("!2H", body)
+        size = 8 if protocol == "UDP" else 12
+    elif network.offset == 0 and protocol == "TCP" and len(body) >= 20:
+        layer = _scapy().TCP()
+        layer.do_dissect(body[: max(body[12] >> 4, 5) * 4])
+        sport, dport, flags, size = layer.sport, layer.dport, str(layer.flags), (layer.dataofs or 5) * 4
+    elif network.offset == 0 and protocol in ("ICMP", "ICMPv6") and len(body) >= 8:
+        icmp, size = (body[0], body[1]), 8
+    header = Header(
+        source=network.source, destination=network.destination, protocol=protocol, sport=sport, dport=dport,
+        length=network.total, tcp_flags=flags, dont_fragment=network.dont, more_fragments=network.more,
+        fragment_offset=network.offset, icmp=icmp,
+    )  # fmt: skip
+    whole = protocol == "UDP" and sport is not None and not network.more and len(body) == network.body_length
+    return Datagram(header, body[size:], max(network.body_length - size, 0), _checksum_ok(network) if whole else None)
+
+
+def _checksum_ok(network: _Network) -> bool | None:
+    """Whether the UDP checksum over pseudo header and datagram is right (RFC 768, RFC 8200); None for 0, "not used"."""
+    if not struct.unpack_from("!H", network.body, 6)[0]:
+        return None
+    body = network.body + b"\0" * (len(network.body) % 2)
+    pseudo = network.source.packed + network.destination.packed + struct.pack("!2I", len(network.body), network.number)
+    total: int = sum(struct.unpack(f"!{len(pseudo + body) // 2}H", pseudo + body))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total == 0xFFFF
+
+
+def vxlan(outer: Datagram) -> Vxlan | None:
+    """Take VXLAN off a UDP datagram; None without the flag that says that the VNI is valid, or when it is cut off."""
+    if outer.header.fragment_offset or len(outer.payload) < 8:
+        return None
+    layer = _scapy().VXLAN()
+    frame = layer.do_dissect(outer.payload)
+    if not layer.flags.Instance:
+        return None
+    return Vxlan(layer.vni, _ethernet(frame))

@@ -1,0 +1,118 @@
+"""Reads the frame around captured packets: pcap (tcpdump's own) and pcapng files, either byte order, micro- and nanoseconds.
+
+A pcap file is 24 bytes of header (magic, version, zone, accuracy, snap length, link type) and then, for each packet, 16 bytes
+(seconds, fraction, bytes kept, bytes on the wire) and the bytes kept. A pcapng file is a row of blocks (type, length, body,
+length again): a section header, a description of each interface (link type, time resolution) and the packets.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .errors import ParseError
+
+TOOL = "pcap"
+
+# Magic, as the first four bytes of the file → (byte order, units in a second).
+_MAGIC = {
+    b"\xd4\xc3\xb2\xa1": ("<", 1_000_000),
+    b"\xa1\xb2\xc3\xd4": (">", 1_000_000),
+    b"\x4d\x3c\xb2\xa1": ("<", 1_000_000_000),
+    b"\xa1\xb2\x3c\x4d": (">", 1_000_000_000),
+}
+_PCAPNG = b"\x0a\x0d\x0d\x0a"
+_SECTION, _INTERFACE, _SIMPLE, _ENHANCED = 0x0A0D0D0A, 1, 3, 6
+_TIME_RESOLUTION = 9  # option of an interface's description
+
+
+class Record(NamedTuple):
+    """A captured frame. ``time`` is Unix time in seconds (0 where the file has none), ``wire_length`` what was on the wire."""
+
+    number: int
+    time: float
+    linktype: int
+    wire_length: int
+    frame: bytes
+
+
+def records(data: bytes) -> Iterator[Record]:
+    """The frames of a pcap or pcapng file, counted from 1.
+
+    Raises:
+        ParseError: for another format, or a file that ends within a packet: then something may be missing from it.
+    """
+    if data[:4] in _MAGIC:
+        return _pcap(data)
+    if data[:4] == _PCAPNG:
+        return _pcapng(data)
+    raise ParseError(TOOL, 0, repr(data[:16]), "a pcap or pcapng file")
+
+
+def _pcap(data: bytes) -> Iterator[Record]:
+    order, units = _MAGIC[data[:4]]
+    if len(data) < 24:
+        raise ParseError(TOOL, 0, repr(data), "24 bytes of header")
+    # The upper bits of the link type's field carry the length of the frame check sequence.
+    linktype = struct.unpack_from(order + "I", data, 20)[0] & 0xFFFF
+    header = struct.Struct(order + "4I").unpack_from
+    at, number, end = 24, 0, len(data)
+    while at < end:
+        number += 1
+        if at + 16 > end:
+            raise ParseError(TOOL, number, repr(data[at:]), "a packet's header: the file is cut off")
+        seconds, fraction, kept, wire = header(data, at)
+        at += 16 + kept
+        if at > end:
+            raise ParseError(TOOL, number, f"{kept} bytes", "a whole packet: the file is cut off")
+        yield Record(number, seconds + fraction / units, linktype, wire, data[at - kept : at])
+
+
+def _pcapng(data: bytes) -> Iterator[Record]:
+    order = "<"
+    interfaces: list[tuple[int, float]] = []  # (link type, units in a second) of the section's interfaces
+    at = number = 0
+    while at < len(data):
+        if at + 12 > len(data):
+            raise ParseError(TOOL, number, repr(data[at:]), "a block's header: the file is cut off")
+        if data[at : at + 4] == _PCAPNG:
+            order = "<" if data[at + 8 : at + 12] == b"\x4d\x3c\x2b\x1a" else ">"
+            interfaces = []
+        kind, length = struct.unpack_from(order + "2I", data, at)
+        if length < 12 or at + length > len(data):
+            raise ParseError(TOOL, number, f"a block of {length} bytes", "a whole block: the file is cut off")
+        body = data[at + 8 : at + length - 4]
+        at += length
+        if kind == _INTERFACE:
+            interfaces.append((struct.unpack_from(order + "H", body)[0], _units(body[8:], order)))
+        elif kind in (_ENHANCED, _SIMPLE):
+            number += 1
+            yield _block(kind, body, order, interfaces, number)
+
+
+def _block(kind: int, body: bytes, order: str, interfaces: list[tuple[int, float]], number: int) -> Record:
+    """The packet of an enhanced or a simple packet block; the simple one has no time and is of the first interface."""
+    try:
+        if kind == _SIMPLE:
+            (wire,) = struct.unpack_from(order + "I", body)
+            return Record(number, 0.0, interfaces[0][0], wire, body[4 : 4 + wire])
+        interface, high, low, kept, wire = struct.unpack_from(order + "5I", body)
+        linktype, units = interfaces[interface]
+    except (IndexError, struct.error) as error:
+        raise ParseError(TOOL, number, repr(body[:20]), f"a packet block of a described interface ({error})") from error
+    return Record(number, ((high << 32) + low) / units, linktype, wire, body[20 : 20 + kept])
+
+
+def _units(options: bytes, order: str) -> float:
+    """Units in a second by the option if_tsresol: a power of 10, or of 2 with the top bit set; microseconds without it."""
+    at = 0
+    while at + 4 <= len(options):
+        code, length = struct.unpack_from(order + "2H", options, at)
+        if code == 0:
+            break
+        if code == _TIME_RESOLUTION and length == 1 and at + 4 < len(options):
+            value = options[at + 4]
+            return float(2 ** (value & 0x7F) if value & 0x80 else 10**value)
+        at += 4 + (length + 3) // 4 * 4
+    return 1_000_000.0
