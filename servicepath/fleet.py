@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -49,7 +50,7 @@ class Fleet:
         Returns:
             Node → what its commands said, by name; or why nothing could be seen there.
         """
-        jobs = {node: (lambda node=node: self.run_one(node, plan[node], phase=phase, timeout=timeout)) for node in plan}
+        jobs = {n: functools.partial(self.run_one, n, batch, phase=phase, timeout=timeout) for n, batch in plan.items()}
         return side_by_side(jobs)
 
     def run_one(self, node: str, commands: Sequence[Command], *, phase: str, timeout: float = 60.0) -> Answers | Trouble:

@@ -1,15 +1,18 @@
-"""The Kubernetes API: raw JSON, read at one time, kept as Observations.
+"""The Kubernetes API: raw JSON, read side by side, kept as Observations.
 
-Read-only, and no Secret is ever read. The client library is imported only when it is needed: its import takes most of a second.
+Read-only, and no Secret is ever read; what Pods carry in their environment is taken out before anything is kept. The client
+library is imported only when it is needed: its import takes most of a second.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
+import os
 import pathlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..fleet import side_by_side
@@ -29,7 +32,9 @@ PATHS: Mapping[str, str] = {
     "ciliumnetworkpolicies": "/apis/cilium.io/v2/ciliumnetworkpolicies",
     "ciliumclusterwidenetworkpolicies": "/apis/cilium.io/v2/ciliumclusterwidenetworkpolicies",
 }
-AGENT_LABELS = {"k8s-app": "cilium"}
+AGENT_LABEL = ("k8s-app", "cilium")
+_NO_SUCH_TYPE = 404  # the CustomResourceDefinition is not there
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,7 +42,7 @@ class Reading:
     """One reading of the API.
 
     Attributes:
-        observations: what was asked and what came, name as in ``PATHS``, and ``cilium-config``.
+        observations: what was asked and what came; named as in ``PATHS``, and ``cilium-config``.
         documents: name → the JSON document (``{"items": […]}`` for the lists); ``cilium-config`` is None where there is none.
     """
 
@@ -45,26 +50,71 @@ class Reading:
     documents: Mapping[str, Any]
 
 
-def connect(config: Mapping[str, Any] | pathlib.Path | None, *, context: str | None) -> Any:
+def connect(kubeconfig: Mapping[str, Any] | pathlib.Path | None, *, context: str | None) -> Any:
     """A client (``kubernetes.client.ApiClient``) from a kubeconfig.
 
     Args:
-        config: the kubeconfig's content or file; None for $KUBECONFIG or ~/.kube/config.
+        kubeconfig: its content or file; None for $KUBECONFIG or ~/.kube/config.
         context: None for the current one.
 
     Raises:
         CouldNotSee: file absent, unreadable (k3s' own has mode 0600), or not a kubeconfig.
     """
-    raise NotImplementedError
+    if not isinstance(kubeconfig, Mapping):
+        _check_files(_files(kubeconfig))
+    from kubernetes import client as api
+    from kubernetes import config
+
+    loader: Any = config  # it has no annotations
+
+    settings = api.Configuration()
+    arguments = {"context": context, "client_configuration": settings, "persist_config": False}
+    try:
+        if isinstance(kubeconfig, Mapping):
+            loader.load_kube_config_from_dict(config_dict=dict(kubeconfig), **arguments)
+        else:
+            loader.load_kube_config(config_file=str(kubeconfig) if kubeconfig else None, **arguments)
+    except (loader.ConfigException, ValueError, OSError) as wrong:
+        raise CouldNotSee(Trouble(node="api", problem=f"the kubeconfig cannot be used: {wrong}")) from wrong
+    # One try a request: with the library's three retries an unreachable API would take four time-outs to say so.
+    settings.retries = False
+    return api.ApiClient(settings)
 
 
 def get(client: Any, name: str, path: str, *, timeout: float = REQUEST_TIMEOUT) -> Observation:
-    """One GET. ``status`` is 0 for an answer of 2xx, else the HTTP status; standard error is then the body's message.
+    """One GET. ``status`` is 0 for an answer of 2xx, else the HTTP status; standard error is then the server's message.
 
     Raises:
         CouldNotSee: no connection, TLS trouble or time out.
     """
-    raise NotImplementedError
+    import urllib3.exceptions
+    from kubernetes.client.exceptions import ApiException
+
+    started, clock = time.time(), time.monotonic()
+    request = client.param_serialize("GET", path, header_params={"Accept": "application/json"}, auth_settings=["BearerToken"])
+    try:
+        response = client.call_api(*request, _request_timeout=timeout)
+        body = bytes(response.read() or b"")
+    except (ApiException, urllib3.exceptions.HTTPError) as wrong:
+        raise CouldNotSee(unreachable(client, path, wrong)) from wrong
+    good = 200 <= response.status < 300
+    return Observation(
+        node="api", name=name, argv=("GET", path), status=0 if good else response.status, stdout=body,
+        stderr=b"" if good else _message(body).encode(), started=started, took=time.monotonic() - clock,
+    )  # fmt: skip
+
+
+def unreachable(client: Any, path: str, wrong: Exception) -> Trouble:
+    """The Trouble of an API server that did not answer."""
+    host = client.configuration.host
+    text = str(wrong)
+    if "CERTIFICATE" in text.upper():
+        remedy = "the certificate is not for this address: is `server:` in the kubeconfig the right one (kubeconfig_from.server)?"
+    elif "refused" in text:
+        remedy = "is the API server running there, and is `server:` in the kubeconfig the address as seen from this machine?"
+    else:
+        remedy = "does this machine reach the address, and is the API server alive?"
+    return Trouble(node="api", problem=f"no answer from {host}", command=f"GET {host}{path}", output=text, remedy=remedy)
 
 
 def read_cluster(client: Any, *, timeout: float = REQUEST_TIMEOUT) -> Reading:
@@ -73,6 +123,96 @@ def read_cluster(client: Any, *, timeout: float = REQUEST_TIMEOUT) -> Reading:
     A resource type of Cilium's that the cluster does not have is an empty list.
 
     Raises:
-        CouldNotSee: one of the requests failed or was forbidden; the text names each.
+        CouldNotSee: a request failed or was forbidden; the text names each that did.
     """
-    raise NotImplementedError
+    jobs = {name: functools.partial(get, client, name, path, timeout=timeout) for name, path in PATHS.items()}
+    answers = side_by_side(jobs)
+    refused = {n: o for n, o in answers.items() if o.status and not (n.startswith("cilium") and o.status == _NO_SUCH_TYPE)}
+    if refused:
+        raise CouldNotSee(_refused(refused.values()))
+    documents: dict[str, Any] = {}
+    for name, answer in answers.items():
+        documents[name] = {"items": []} if answer.status else _document(answer)
+    config = _cilium_config(client, documents["pods"], timeout)
+    documents["cilium-config"] = config and _document(config)
+    kept = [dataclasses.replace(o, stdout=json.dumps(documents[n]).encode()) for n, o in answers.items()]
+    return Reading((*kept, *([config] if config else [])), documents)
+
+
+def agent_namespaces(pods: Mapping[str, Any]) -> tuple[str, ...]:
+    """The namespaces in which Pods carry the Cilium agent's label."""
+    key, value = AGENT_LABEL
+    mine = [item["metadata"] for item in pods["items"] if item["metadata"].get("labels", {}).get(key) == value]
+    return tuple(sorted({metadata["namespace"] for metadata in mine}))
+
+
+def _cilium_config(client: Any, pods: Mapping[str, Any], timeout: float) -> Observation | None:
+    for namespace in agent_namespaces(pods):
+        path = f"/api/v1/namespaces/{namespace}/configmaps/cilium-config"
+        answer = get(client, "cilium-config", path, timeout=timeout)
+        if answer.status == 0:
+            return answer
+        if answer.status != 404:
+            raise CouldNotSee(_refused([answer]))
+    return None
+
+
+def _document(answer: Observation) -> Any:
+    try:
+        document = json.loads(answer.stdout)
+    except ValueError as wrong:
+        problem = f"{answer.name}: the answer is no JSON ({wrong})"
+        raise CouldNotSee(Trouble(node="api", problem=problem, command=answer.command, output=answer.text[:500])) from wrong
+    for item in document.get("items", ()):
+        _without_private(item)
+    return document
+
+
+def _without_private(item: dict[str, Any]) -> None:
+    # Environments hold passwords, and last-applied-configuration a copy of them; managedFields is merely long.
+    metadata = item.get("metadata", {})
+    metadata.pop("managedFields", None)
+    metadata.get("annotations", {}).pop(_LAST_APPLIED, None)
+    spec = item.get("spec", {})
+    for container in (*spec.get("containers", ()), *spec.get("initContainers", ()), *spec.get("ephemeralContainers", ())):
+        for key in ("env", "args", "command"):
+            container.pop(key, None)
+
+
+def _refused(answers: Iterable[Observation]) -> Trouble:
+    answers = list(answers)
+    what = ", ".join(f"{answer.argv[1]} ({answer.status})" for answer in answers)
+    remedy = None
+    if any(answer.status in (401, 403) for answer in answers):
+        remedy = "give the kubeconfig's user the rights of docs/rights/rbac.yaml (401: are its credentials still good?)"
+    return Trouble(
+        node="api", problem=f"the API refused: {what}", command=f"kubectl get --raw {answers[0].argv[1]}",
+        output="\n".join(answer.error_text for answer in answers), remedy=remedy,
+    )  # fmt: skip
+
+
+def _message(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["message"])
+    except (ValueError, KeyError, TypeError):
+        return body.decode("utf-8", "replace")[:500]
+
+
+def _files(named: pathlib.Path | None) -> list[pathlib.Path]:
+    if named:
+        return [named]
+    listed = [pathlib.Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    return listed or [pathlib.Path("~/.kube/config").expanduser()]
+
+
+def _check_files(files: list[pathlib.Path]) -> None:
+    there = [path for path in files if path.exists()]
+    for path in there:
+        try:
+            path.open().close()
+        except OSError as wrong:
+            remedy = "run as a user who may read it, or let it be read over ssh: kubeconfig_from: {node: …, path: …}"
+            raise CouldNotSee(Trouble(node="api", problem=f"kubeconfig: {wrong}", remedy=remedy)) from wrong
+    if not there:
+        remedy = "set kubeconfig: (or kubeconfig_from:) in the inventory, or $KUBECONFIG"
+        raise CouldNotSee(Trouble(node="api", problem=f"no kubeconfig at {files[0]}", remedy=remedy))

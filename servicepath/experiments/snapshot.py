@@ -44,12 +44,14 @@ _PATTERN = {"nft": "*nf_tables*", "legacy": "*legacy*|*' v1.'[4-7]*"}
 
 _FETCH = """
 url=http://127.0.0.1:10249/{path}
-if command -v curl >/dev/null; then curl -sS -f --max-time 3 $url
+answer=$(if command -v curl >/dev/null; then curl -sS -f --max-time 3 $url
 elif command -v wget >/dev/null; then wget -q -O - -T 3 $url
 elif command -v python3 >/dev/null; then
   python3 -c 'import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1], timeout=3).read().decode())' $url
-else echo "curl: not found" >&2; exit 127; fi
+else echo "curl: not found" >&2; exit 127; fi) || exit
+printf '%s\\n' "$answer" | {filter}
 """
+_SYNC = "grep _sync_proxy_rules_last_"
 
 _VERSIONS = """
 show() { command -v "$1" >/dev/null || return 0; printf '%s\\t%s\\n' "$1" "$("$@" 2>&1 | head -n 1)"; }
@@ -77,8 +79,8 @@ def commands(
         Command("ip-rule", ("ip", "-4", "-j", "rule", "show")),
         Command("listeners", ("ss", "-Htulnp")),
         Command("nft-kube-proxy", ("nft", "-j", "list", "table", "ip", "kube-proxy")),
-        Command("kube-proxy-mode", ("sh", "-c", _FETCH.format(path="proxyMode").strip())),
-        Command("kube-proxy-sync", ("sh", "-c", _FETCH.format(path="metrics").strip() + " | grep _sync_proxy_rules_last_")),
+        Command("kube-proxy-mode", ("sh", "-c", _FETCH.format(path="proxyMode", filter="cat").strip())),
+        Command("kube-proxy-sync", ("sh", "-c", _FETCH.format(path="metrics", filter=_SYNC).strip())),
         Command("kernel", ("uname", "-r")),
         Command("os-release", ("cat", "/etc/os-release")),
         Command("tool-versions", ("sh", "-c", _VERSIONS.strip())),
@@ -98,7 +100,7 @@ def lookup_name(ip: IPAddress) -> str:
 
 
 def namespaces(observation: Observation) -> dict[IPAddress, pathlib.PurePosixPath]:
-    """Pod IP → path of its network namespace, from the Observation ``pod-namespaces``; an IP that no namespace holds is absent."""
+    """Pod IP → path of its network namespace, from ``pod-namespaces``; an IP that no namespace holds is absent."""
     pairs = (line.split(" ", 1) for line in observation.text.splitlines())
     return {ipaddress.ip_address(ip): pathlib.PurePosixPath(path) for ip, path in pairs}
 

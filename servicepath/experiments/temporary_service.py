@@ -54,7 +54,7 @@ def create(client: Any, name: str, backend: Socket, protocol: str) -> str:
         "spec": {"ports": [{"name": "probe", "protocol": protocol, "port": PORT, "targetPort": backend.port}]},
     }
     api.DiscoveryV1Api(client).create_namespaced_endpoint_slice(NAMESPACE, slice_)
-    made = api.CoreV1Api(client).create_namespaced_service(NAMESPACE, service)
+    made: Any = api.CoreV1Api(client).create_namespaced_service(NAMESPACE, service)
     return str(made.spec.cluster_ip)
 
 
@@ -79,9 +79,9 @@ def delete_leftovers(client: Any) -> tuple[str, ...]:
     from kubernetes import client as api
 
     selector = ",".join(f"{key}={value}" for key, value in LABEL.items())
-    services = api.CoreV1Api(client).list_namespaced_service(NAMESPACE, label_selector=selector).items
-    slices = api.DiscoveryV1Api(client).list_namespaced_endpoint_slice(NAMESPACE, label_selector=selector).items
-    names = sorted({item.metadata.name for item in (*services, *slices)})
+    services: Any = api.CoreV1Api(client).list_namespaced_service(NAMESPACE, label_selector=selector)
+    slices: Any = api.DiscoveryV1Api(client).list_namespaced_endpoint_slice(NAMESPACE, label_selector=selector)
+    names = sorted({str(item.metadata.name) for item in (*services.items, *slices.items)})
     for name in names:
         delete(client, name)
     return tuple(names)
