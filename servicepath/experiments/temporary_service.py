@@ -43,13 +43,13 @@ def create(client: Any, name: str, backend: Socket, protocol: str) -> str:
     from kubernetes import client as api
 
     metadata = {"name": name, "namespace": NAMESPACE, "labels": LABEL}
-    slice_ = {
+    slice_: Any = {
         "metadata": {**metadata, "labels": {**LABEL, "kubernetes.io/service-name": name}},
         "addressType": f"IPv{backend.ip.version}",
         "ports": [{"name": "probe", "protocol": protocol, "port": backend.port}],
         "endpoints": [{"addresses": [str(backend.ip)], "conditions": {"ready": True}}],
     }
-    service = {
+    service: Any = {
         "metadata": metadata,
         "spec": {"ports": [{"name": "probe", "protocol": protocol, "port": PORT, "targetPort": backend.port}]},
     }
