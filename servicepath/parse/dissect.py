@@ -115,11 +115,15 @@ def link(frame: bytes, linktype: int) -> Link | None:
 
 
 def _ethernet(frame: bytes) -> Link:
-    if len(frame) < 14:
-        return Link(_NO_IP, b"")
+    return _untagged(_ethertype(frame[:14]), frame[14:]) if len(frame) >= 14 else Link(_NO_IP, b"")
+
+
+@functools.lru_cache(maxsize=1024)
+def _ethertype(header: bytes) -> int:
+    """Of an Ethernet header; remembered, since a capture holds few of them and a layer costs 50 µs."""
     layer = _scapy().Ether()
-    payload = layer.do_dissect(frame)
-    return _untagged(layer.type, payload)
+    layer.do_dissect(header)
+    return int(layer.type)
 
 
 def _untagged(ethertype: int, payload: bytes) -> Link:
@@ -230,8 +234,13 @@ def vxlan(outer: Datagram) -> Vxlan | None:
     """Take VXLAN off a UDP datagram; None without the flag that says that the VNI is valid, or when it is cut off."""
     if outer.header.fragment_offset or len(outer.payload) < 8:
         return None
+    vni = _vni(outer.payload[:8])
+    return None if vni is None else Vxlan(vni, _ethernet(outer.payload[8:]))
+
+
+@functools.lru_cache(maxsize=1024)
+def _vni(header: bytes) -> int | None:
+    """Of a VXLAN header; None without the flag."""
     layer = _scapy().VXLAN()
-    frame = layer.do_dissect(outer.payload)
-    if not layer.flags.Instance:
-        return None
-    return Vxlan(layer.vni, _ethernet(frame))
+    layer.do_dissect(header)
+    return int(layer.vni) if layer.flags.Instance else None
