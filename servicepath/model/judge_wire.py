@@ -20,23 +20,10 @@ class Underlay:
     tunnel_port: int
 
 
-def show(packet: Packet) -> str:
-    """One packet as a report shows it: interface, outer header, VNI, inner header, DNS question."""
-    parts = [packet.interface + ":"]
-    if packet.inner is not None:
-        parts.append(f"{packet.outer} VNI {packet.vni} |")
-    parts.append(str(packet.innermost))
-    if packet.question:
-        kind = "answer" if packet.dns_response else "query"
-        parts.append(f"{kind} {packet.dns_id:#06x} {packet.question}")
-    parts.append(f"{packet.outer.length} bytes")
-    return " ".join(parts)
-
-
 def lines(trace: Trace, *roles: str) -> tuple[str, ...]:
     """All packets of the flow in these captures, in time order, as a report shows them."""
     found = sorted((p for role in roles for p in trace.packets.get(role, ())), key=lambda p: p.time)
-    return tuple(show(p) for p in found)
+    return tuple(str(p) for p in found)
 
 
 def sockets(header: Header) -> tuple[Socket, Socket] | None:
@@ -63,7 +50,7 @@ def _packets(trace: Trace, role: str, wrong: Callable[[Packet], tuple[str, str, 
         found = wrong(packet)
         if found:
             subject = f"{trace.probe.id}: {trace.probe.source.value} port {trace.probe.sport} on {packet.interface}"
-            yield Difference(subject, *found, (show(packet),))
+            yield Difference(subject, *found, (str(packet),))
 
 
 def not_between_nodes(traces: Iterable[Trace], underlay: Callable[[Trace], Underlay]) -> tuple[Difference, ...]:
