@@ -34,10 +34,24 @@ class ServicePort:
         """What kube-proxy hashes and comments with: ``namespace/service:port``; no colon when the port has no name."""
         return f"{self.namespace}/{self.service}" + (f":{self.name}" if self.name else "")
 
+    def number_on(self, pod: Pod) -> int | None:
+        """The number that the port has on the Pod; None when the Pod has no container port of the target's name and protocol.
+
+        As FindPort of k8s.io/endpointslice v0.34 has it: an absent target port is the Service port itself.
+        """
+        if self.target_port is None:
+            return self.port
+        if self.target_port.isdigit():
+            return int(self.target_port)
+        return pod.container_ports.get((self.target_port, self.protocol))
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Service:
-    """A Service. ``cluster_ips`` is empty for headless and ExternalName Services."""
+    """A Service. ``cluster_ips`` is empty for headless and ExternalName Services.
+
+    ``selector`` is None where the Service has none: its endpoints are somebody's own work. ``families`` are its ipFamilies (4, 6).
+    """
 
     namespace: str
     name: str
@@ -55,18 +69,26 @@ class Service:
     external_ips: tuple[IPAddress, ...] = ()
     load_balancer_ips: tuple[IPAddress, ...] = ()
     headless: bool = False
+    families: tuple[int, ...] = ()
 
     @property
     def key(self) -> str:
         """``namespace/name``."""
         return f"{self.namespace}/{self.name}"
 
+    def selects(self, pod: Pod) -> bool:
+        """Whether the selector matches the Pod; never without a selector."""
+        if not self.selector or pod.namespace != self.namespace:
+            return False
+        return all(pod.labels.get(key) == value for key, value in self.selector.items())
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Endpoint:
     """One address of one EndpointSlice with its conditions; None where the API leaves a condition out.
 
-    ``ports`` maps the Service port's name (None for unnamed) and protocol to the number behind it.
+    ``pod`` is the target Pod as ``namespace/name``, None for hand-made endpoints. ``ports`` maps the Service port's name (None
+    for unnamed) and protocol to the number behind it.
     """
 
     namespace: str
@@ -152,6 +174,7 @@ class ClusterObjects:
     Attributes:
         server_version: gitVersion of the API server, as it spells it (``v1.34.4+k3s1``).
         agents: node name → the Cilium agent's Pod.
+        service_cidrs: of the ServiceCIDR objects (networking.k8s.io/v1, Kubernetes 1.33 and later); empty where there are none.
     """
 
     server_version: str
@@ -163,6 +186,7 @@ class ClusterObjects:
     policies: tuple[Policy, ...]
     agents: Mapping[str, Pod]
     cilium_config: Mapping[str, str] | None
+    service_cidrs: tuple[IPNetwork, ...] = ()
 
     def service(self, key: str) -> Service | None:
         """The Service called ``namespace/name``, or None."""
@@ -179,6 +203,15 @@ class ClusterObjects:
     def endpoints_of(self, service: Service) -> tuple[Endpoint, ...]:
         """All endpoints of the Service's EndpointSlices, ready or not."""
         return tuple(e for e in self.endpoints if (e.namespace, e.service) == (service.namespace, service.name))
+
+    def selected_pods(self, service: Service) -> tuple[Pod, ...]:
+        """The Pods that belong into the Service's EndpointSlices, ready or not.
+
+        As the EndpointSlice controller of Kubernetes v1.34 has it: the selector matches, the Pod has an address, and it has not
+        come to its end (phase Succeeded or Failed).
+        """
+        mine = (pod for pod in self.pods if service.selects(pod))
+        return tuple(pod for pod in mine if pod.ips and pod.phase not in ("Succeeded", "Failed"))
 
     def serving(self, service: Service, port: ServicePort) -> frozenset[Socket]:
         """Where kube-proxy and Cilium should send the port's traffic, cluster-wide.
