@@ -61,6 +61,7 @@ class RunSummary:
             MTU, PodCIDRs, tool versions); a fact that could not be seen has the value "could not be seen: …".
         attempts: measurements that were repeated, and what disturbed them.
         phases: phase → node → (ssh round trips, seconds).
+        unfinished: why the run ended before every collected test was judged; None when all were.
     """
 
     started: str
@@ -71,3 +72,4 @@ class RunSummary:
     verdicts: tuple[Verdict, ...]
     attempts: tuple[str, ...] = ()
     phases: Mapping[str, Mapping[str, tuple[int, float]]] = dataclasses.field(default_factory=dict)
+    unfinished: str | None = None
