@@ -12,13 +12,13 @@ What is asked, and under which name the Observation is found (``6`` variants onl
     kube-proxy-mode                              127.0.0.1:10249/proxyMode; status 127: no curl, wget or python3
     kube-proxy-sync                              the sync times among kube-proxy's metrics
     kernel, os-release, tool-versions            as text; a tool that is absent has no line
-    pod-namespaces                               lines ``<Pod IP> <path>`` for those of the Pods' IPs that one of the node's holds
+    pod-namespaces                               lines ``<Pod IP> <path> <ip -j addr in it>`` for those of the Pods' IPs that one of
+                                                 the node's network namespaces holds
 """
 
 from __future__ import annotations
 
 import ipaddress
-import pathlib
 import shlex
 from collections.abc import Iterable, Sequence
 
@@ -99,10 +99,14 @@ def lookup_name(ip: IPAddress) -> str:
     return f"route-get-{str(ip).replace(':', '-')}"
 
 
-def namespaces(observation: Observation) -> dict[IPAddress, pathlib.PurePosixPath]:
-    """Pod IP → path of its network namespace, from ``pod-namespaces``; an IP that no namespace holds is absent."""
-    pairs = (line.split(" ", 1) for line in observation.text.splitlines())
-    return {ipaddress.ip_address(ip): pathlib.PurePosixPath(path) for ip, path in pairs}
+def namespaces(observation: Observation) -> dict[IPAddress, tuple[str, str]]:
+    """Pod IP → path of its network namespace and its addresses (``ip -j addr``); an IP that no namespace holds is absent.
+
+    Args:
+        observation: ``pod-namespaces``.
+    """
+    lines = (line.split(" ", 2) for line in observation.text.splitlines())
+    return {ipaddress.ip_address(ip): (path, addresses) for ip, path, addresses in lines}
 
 
 def _rules(family: str) -> Iterable[Command]:
@@ -122,7 +126,7 @@ for path in {_NAMESPACES}; do
   seen=$(nsenter --net="$path" ip -j addr show 2>/dev/null) || continue
   rest=
   for ip in $left; do
-    case "$seen" in *'"local":"'"$ip"'"'*) echo "$ip $path";; *) rest="$rest $ip";; esac
+    case "$seen" in *'"local":"'"$ip"'"'*) echo "$ip $path $seen";; *) rest="$rest $ip";; esac
   done
   left=${{rest# }}
 done
