@@ -184,8 +184,12 @@ class Ruleset:
         Rules for exactly it, and those that are not for one address and port alone (node ports, ranges), which the caller
         must match by itself.
         """
-        mine = self._frontends.get((table, ip, protocol.lower(), port), [])
-        return tuple(sorted((*mine, *self._unindexed.get(table, [])), key=lambda rule: rule.position))
+        both = (*self.exact_rules(table, ip, protocol, port), *self._unindexed.get(table, []))
+        return tuple(sorted(both, key=lambda rule: rule.position))
+
+    def exact_rules(self, table: str, ip: IPAddress, protocol: str, port: int) -> tuple[Rule, ...]:
+        """KUBE-SERVICES' rules for exactly this address, protocol and port."""
+        return tuple(self._frontends.get((table, ip, protocol.lower(), port), ()))
 
     def frontends(self) -> Iterator[Frontend]:
         """Every (table, address, protocol, port) that KUBE-SERVICES of nat or filter has a rule for."""

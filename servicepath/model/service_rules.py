@@ -180,6 +180,13 @@ def walk(ruleset: Ruleset, ip: IPAddress, protocol: str, port: int) -> ServiceWa
         protocol: in any case.
         port: the Service's port.
     """
+    packets = (Packet(ip, protocol.lower(), port, hook) for hook in rule_entry.HOOKS)
+    entries = tuple(rule_entry.find_entry(ruleset, packet) for packet in packets)
+    return dataclasses.replace(walk_from_services(ruleset, ip, protocol, port), entries=entries)
+
+
+def walk_from_services(ruleset: Ruleset, ip: IPAddress, protocol: str, port: int) -> ServiceWalk:
+    """Follow it from KUBE-SERVICES on, without asking how it comes there: for questions about all Services at once."""
     packet = Packet(ip, protocol.lower(), port, "OUTPUT")
     leading, masquerade = _in_services(ruleset, packet)
     chain = leading[0].target if leading else None
@@ -191,7 +198,7 @@ def walk(ruleset: Ruleset, ip: IPAddress, protocol: str, port: int) -> ServiceWa
         ip=ip,
         protocol=packet.protocol,
         port=port,
-        entries=tuple(rule_entry.find_entry(ruleset, dataclasses.replace(packet, hook=hook)) for hook in rule_entry.HOOKS),
+        entries=(),
         service_rules=leading,
         chain=chain,
         masquerade_rule=masquerade or in_chain,

@@ -1,0 +1,175 @@
+"""Are kube-proxy's chain names the hashes of the Service ports and endpoints that the API lists, none missing or left over?"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+from . import chain_names, expected_endpoints
+from .addresses import Socket
+from .difference import Difference
+from .expected_endpoints import Expected
+from .rules import SERVICES, Rule, Ruleset
+from .service_rules import NodeRules
+from .services import ClusterObjects, Service, ServicePort
+
+
+@dataclasses.dataclass(slots=True)
+class _Predicted:
+    """The chains that a node should have: by their names, what each stands for; and groups of names of which one must be there."""
+
+    allowed: dict[str, tuple[ServicePort, Socket | None]]
+    required: list[tuple[tuple[str, ...], str]]
+
+
+def judge_chain_names(node: str, nat: NodeRules, objects: ClusterObjects) -> tuple[Difference, ...]:
+    """Judge all chains of all Services on a node.
+
+    Args:
+        node: the node's name; endpoints with policy Local are judged as on this node.
+        nat: the node's rules.
+        objects: what the API says.
+
+    Returns:
+        Chains that are missing, in both back ends, left over, named by no Service port or endpoint, or used for another Service
+        port or endpoint than the one they are named after. Chains that nothing leads to are healthy in large clusters, where
+        kube-proxy cleans up once a sync period.
+    """
+    wrong = list(_doubled(node, nat))
+    large = expected_endpoints.is_large(objects)
+    for backend, ruleset in nat.holding:
+        predicted = _predict(node, objects, ruleset.family)
+        place = f"{node} ({backend})"
+        wrong.extend(_missing(place, ruleset, predicted))
+        wrong.extend(_left_over(place, ruleset, predicted, large))
+        wrong.extend(_misused_services(place, ruleset, objects))
+        wrong.extend(_misused_endpoints(place, ruleset, predicted))
+    return tuple(wrong)
+
+
+def predicts_kubernetes(ruleset: Ruleset, objects: ClusterObjects) -> bool:
+    """Whether the hash predicts the chains of default/kubernetes and its endpoints: the control of chain-names."""
+    service = objects.service("default/kubernetes")
+    if service is None or not service.ports:
+        return False
+    return all(_is_predicted(ruleset, objects, service, port) for port in service.ports)
+
+
+def _is_predicted(ruleset: Ruleset, objects: ClusterObjects, service: Service, port: ServicePort) -> bool:
+    endpoints = objects.serving(service, port)
+    groups = [chain_names.service_chains(port), *(chain_names.endpoint_chains(port, endpoint) for endpoint in endpoints)]
+    return bool(endpoints) and all(any(ruleset.chain("nat", name) for name in names) for names in groups)
+
+
+def _predict(node: str, objects: ClusterObjects, family: int) -> _Predicted:
+    predicted = _Predicted({}, [])
+    endpoints = expected_endpoints.by_service(objects)
+    for service in objects.services:
+        if expected_endpoints.not_proxied(service) or all(ip.version != family for ip in service.cluster_ips):
+            continue
+        mine = endpoints.get((service.namespace, service.name), ())
+        for port in service.ports:
+            _predict_port(predicted, port, expected_endpoints.expect(mine, service, port, node, family))
+    return predicted
+
+
+def _predict_port(predicted: _Predicted, port: ServicePort, expected: Expected) -> None:
+    used = {
+        chain_names.CLUSTER: expected.cluster_chain,
+        chain_names.LOCAL: expected.local_chain,
+        chain_names.EXTERNAL: expected.external_chain,
+    }
+    what = f"{port.chain_key}/{port.protocol}"
+    for prefix, required in used.items():
+        names = chain_names.service_chains(port, prefix)
+        # Before v1.24 external traffic had no KUBE-EXT: KUBE-XLB with policy Local, else none.
+        if required and prefix is not chain_names.EXTERNAL:
+            predicted.required.append((names, what))
+        if required or (prefix is chain_names.EXTERNAL and expected.reachable):
+            predicted.allowed.update(dict.fromkeys(names, (port, None)))
+    if expected.reachable:
+        for prefix in (chain_names.FIREWALL, chain_names.OLD_EXTERNAL):
+            predicted.allowed.update(dict.fromkeys(chain_names.service_chains(port, prefix), (port, None)))
+    for socket in expected.reachable:
+        names = chain_names.endpoint_chains(port, socket)
+        predicted.allowed.update(dict.fromkeys(names, (port, socket)))
+        if expected.exact:
+            predicted.required.append((names, f"{what} to {socket}"))
+
+
+def _doubled(node: str, nat: NodeRules) -> Iterator[Difference]:
+    if len(nat.holding) < 2:
+        return
+    (first, one), (second, other) = nat.holding
+    twice = sorted(name for table, name in one.chains.keys() & other.chains.keys() if table == "nat" and _is_ours(name))
+    if twice:
+        lines = tuple(f"{backend}: :{name}" for name in twice[:10] for backend in (first, second))
+        yield Difference(f"{node}: Service chains", "are in both iptables back ends", f"in {first} alone", f"{len(twice)} doubled", lines)
+
+
+def _is_ours(name: str) -> bool:
+    return chain_names.is_service_chain(name)
+
+
+def _missing(place: str, ruleset: Ruleset, predicted: _Predicted) -> Iterator[Difference]:
+    if not ruleset.complete:
+        return
+    for names, what in predicted.required:
+        if not any(("nat", name) in ruleset.chains for name in names):
+            yield Difference(f"{place}: chain of {what}", "is missing", names[0], "no such chain in nat")
+
+
+def _left_over(place: str, ruleset: Ruleset, predicted: _Predicted, large: bool) -> Iterator[Difference]:
+    leading: dict[str, Rule] = {}
+    for (table, _), chain in ruleset.chains.items():
+        if table == "nat":
+            leading.update({rule.target: rule for rule in chain.rules if rule.target is not None})
+    for (table, name), chain in ruleset.chains.items():
+        if table != "nat" or not _is_ours(name):
+            continue
+        lines = (f":{name}", *(rule.raw for rule in chain.rules[:3]))
+        if name not in leading:
+            if ruleset.complete and not large:
+                yield Difference(f"{place}: {name}", "is orphaned: no rule leads to it", "no such chain", _said(chain.rules), lines)
+        elif name not in predicted.allowed:
+            yield Difference(
+                f"{place}: {name}",
+                "is not the hash of any Service port or serving endpoint of this node",
+                "a name that is",
+                _said(chain.rules),
+                (leading[name].raw, *lines),
+            )
+
+
+def _said(rules: tuple[Rule, ...]) -> str:
+    """What the chain's own comments say that it is for."""
+    return next((f"commented {rule.comment!r}" for rule in rules if rule.comment), f"{len(rules)} rules without comment")
+
+
+def _misused_services(place: str, ruleset: Ruleset, objects: ClusterObjects) -> Iterator[Difference]:
+    """Rules of KUBE-SERVICES for a ClusterIP that lead to the chain of another Service port."""
+    for service in objects.services:
+        for port in service.ports:
+            allowed = (
+                *chain_names.service_chains(port, chain_names.CLUSTER),
+                *chain_names.service_chains(port, chain_names.LOCAL),
+            )
+            for ip in service.cluster_ips:
+                for rule in ruleset.exact_rules("nat", ip, port.protocol, port.port):
+                    if rule.target and _is_ours(rule.target) and rule.target not in allowed:
+                        subject = f"{place}: {SERVICES} for {port.chain_key}/{port.protocol}"
+                        yield Difference(subject, "leads to another chain than its own", allowed[0], rule.target, (rule.raw,))
+
+
+def _misused_endpoints(place: str, ruleset: Ruleset, predicted: _Predicted) -> Iterator[Difference]:
+    """Endpoint chains that translate to another endpoint than the one in their name."""
+    endpoints: Mapping[str, tuple[ServicePort, Socket | None]] = predicted.allowed
+    for name, (port, socket) in endpoints.items():
+        if socket is None:
+            continue
+        for rule in ruleset.rules("nat", name):
+            if rule.target == "DNAT" and rule.to_destination is not None and rule.to_destination != str(socket):
+                subject = f"{place}: {name} of {port.chain_key}/{port.protocol}"
+                yield Difference(
+                    subject, "translates to another endpoint than its name says", str(socket), rule.to_destination, (rule.raw,)
+                )

@@ -1,0 +1,156 @@
+"""Do all nodes hold the same rules for each Service? Compared as models: order, counters, comments and spelling do not count."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+from . import expected_endpoints, service_rules
+from .addresses import IPAddress
+from .difference import Difference
+from .rules import Net, Rule, Ruleset
+from .service_rules import NodeRules, ServiceWalk
+from .services import ClusterObjects
+
+Frontend = tuple[IPAddress, str, int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Form:
+    """What a node's rules do with a frontend, in a form that is equal on healthy nodes.
+
+    Attributes:
+        leads: (what the rule of KUBE-SERVICES matches, its target).
+        masquerade: whose packets are marked; the node's own PodCIDR (kube-proxy's detect-local mode NodeCIDR) reads so.
+        affinity: (chain, seconds) of the ``recent`` rules.
+        choices: (endpoint chain, share in thousandths of a percent).
+        refused: targets in filter.
+        strange: rules that kube-proxy does not write.
+    """
+
+    leads: frozenset[tuple[object, ...]]
+    masquerade: tuple[object, ...]
+    affinity: frozenset[tuple[str | None, int | None]]
+    choices: frozenset[tuple[str, int]]
+    refused: tuple[str | None, ...]
+    strange: frozenset[tuple[object, ...]]
+
+    def __str__(self) -> str:
+        """The form as a message shows it."""
+        if not self.leads:
+            return f"refused by {', '.join(map(str, self.refused))}" if self.refused else "no rule"
+        targets = ", ".join(sorted(str(lead[-1]) for lead in self.leads))
+        choices = ", ".join(f"{chain} {share / 1e5:.5f}" for chain, share in sorted(self.choices))
+        extras = [f"masquerade {' '.join(map(str, self.masquerade))}" if self.masquerade else "no masquerade rule"]
+        extras += [f"{len(self.affinity)} affinity rules"] if self.affinity else []
+        extras += [f"{len(self.strange)} rules of others"] if self.strange else []
+        return f"{targets} → {choices or 'no endpoint'} ({'; '.join(extras)})"
+
+
+def judge_equal_rules(all_rules: Mapping[str, NodeRules], objects: ClusterObjects) -> tuple[Difference, ...]:
+    """Judge that every node holds the same rules for each ClusterIP's port.
+
+    Args:
+        all_rules: node name → its rules; nodes whose rules could not be read, or hold no KUBE-SERVICES, are the caller's to leave
+            out or to raise for.
+        objects: tells which Services policy makes differ (topology hints, trafficDistribution, internalTrafficPolicy Local); the
+            addresses of load balancers and externalIPs are not compared, since externalTrafficPolicy makes them differ.
+
+    Returns:
+        For each frontend and each node that is unlike the most nodes, what it holds and what they hold.
+    """
+    active = {node: nat.active for node, nat in all_rules.items() if nat.active is not None}
+    wrong: list[Difference] = []
+    for frontend, name in sorted(_frontends(active, objects).items(), key=str):
+        walks = {node: service_rules.walk_from_services(ruleset, *frontend) for node, ruleset in active.items()}
+        forms = {node: _form(walk, node, objects) for node, walk in walks.items()}
+        if len(set(forms.values())) > 1:
+            wrong.extend(_unlike(frontend, name, forms, walks))
+        wrong.extend(_translations(frontend, name, walks))
+    return tuple(wrong)
+
+
+def _frontends(active: Mapping[str, Ruleset], objects: ClusterObjects) -> dict[Frontend, str]:
+    """The frontends to compare: ClusterIPs without such a policy, and what KUBE-SERVICES holds for no address that the API knows."""
+    endpoints = expected_endpoints.by_service(objects)
+    found: dict[Frontend, str] = {}
+    known: set[IPAddress] = set()
+    families = {ruleset.family for ruleset in active.values()}
+    for service in objects.services:
+        known.update((*service.cluster_ips, *service.external_ips, *service.load_balancer_ips))
+        mine = endpoints.get((service.namespace, service.name), ())
+        if expected_endpoints.not_proxied(service) or expected_endpoints.differs_by_policy(service, mine):
+            continue
+        for port in service.ports:
+            for ip in (ip for ip in service.cluster_ips if ip.version in families):
+                found[ip, port.protocol.lower(), port.port] = f"{port.chain_key}/{port.protocol}"
+    for ruleset in active.values():
+        for _, ip, protocol, number in ruleset.frontends():
+            if ip not in known:
+                found.setdefault((ip, protocol, number), "no Service that the API lists")
+    return found
+
+
+def _form(walk: ServiceWalk, node: str, objects: ClusterObjects) -> _Form:
+    return _Form(
+        leads=frozenset((rule.source, rule.probability, rule.other, rule.target) for rule in walk.service_rules),
+        masquerade=_masquerade(walk.masquerade_rule, node, objects),
+        affinity=frozenset((rule.target, rule.affinity_seconds) for rule in walk.affinity),
+        choices=frozenset((choice.chain, round(choice.share * 1e5)) for choice in walk.choices),
+        refused=tuple(rule.target for rule in walk.refusals),
+        strange=frozenset(rule.meaning for rule in walk.strange),
+    )
+
+
+def _masquerade(rule: Rule | None, node: str, objects: ClusterObjects) -> tuple[object, ...]:
+    if rule is None:
+        return ()
+    return (_source(rule.source, node, objects), *((rule.in_interface,) if rule.in_interface else ()), *rule.other)
+
+
+def _source(net: Net | None, node: str, objects: ClusterObjects) -> str:
+    if net is None:
+        return "from anywhere"
+    found = objects.node(node)
+    own = found is not None and net.network in found.pod_cidrs
+    return f"from {'outside ' if net.negated else ''}{'the own PodCIDR' if own else net.network}"
+
+
+def _unlike(
+    frontend: Frontend, name: str, forms: Mapping[str, _Form], walks: Mapping[str, ServiceWalk]
+) -> Iterator[Difference]:
+    usual, _ = collections.Counter(forms.values()).most_common(1)[0]
+    like = [node for node, form in forms.items() if form == usual]
+    for node, form in forms.items():
+        if form != usual:
+            mine, theirs = walks[node].lines, walks[like[0]].lines
+            lines = (
+                *(f"{node}: {line}" for line in mine if _bare(line) not in map(_bare, theirs)),
+                *(f"{like[0]}: {line}" for line in theirs if _bare(line) not in map(_bare, mine)),
+            )
+            subject = f"{node}: rules of {frontend[0]}:{frontend[2]}/{frontend[1].upper()} ({name})"
+            yield Difference(subject, f"differ from those of {', '.join(like)}", str(usual), str(form), lines)
+
+
+def _translations(frontend: Frontend, name: str, walks: Mapping[str, ServiceWalk]) -> Iterator[Difference]:
+    """The same chain must translate alike; a node whose tool could not print the target says nothing about it."""
+    seen: dict[str, dict[str | None, Rule]] = {}
+    for node, walk in walks.items():
+        for choice in walk.choices:
+            for rule in choice.dnat if choice.told else ():
+                first = seen.setdefault(choice.chain, {}).setdefault(rule.to_destination, rule)
+                if len(seen[choice.chain]) > 1 and first is rule:
+                    other = next(iter(seen[choice.chain].values()))
+                    yield Difference(
+                        f"{node}: {choice.chain} of {frontend[0]}:{frontend[2]}/{frontend[1].upper()} ({name})",
+                        "translates to another endpoint than on other nodes",
+                        str(other.to_destination),
+                        str(rule.to_destination),
+                        (other.raw, rule.raw),
+                    )
+
+
+def _bare(line: str) -> str:
+    """The line without its counter."""
+    return line.partition("] ")[2] if line.startswith("[") else line
