@@ -197,7 +197,6 @@ class ConntrackEntry:
     timeout: int | None
     mark: int | None
     zone: int | None = None
-    id: int | None = None
     counts: tuple[Counter, Counter] | None = dataclasses.field(default=None, compare=False)
     raw: str = dataclasses.field(default="", compare=False)
 

@@ -61,8 +61,8 @@ def _entry(number: int, line: str) -> ConntrackEntry | str:
     if len(starts) != 2 or any(not value for key, value in pairs if key != "secctx"):
         raise ParseError(_TOOL, number, line, "two tuples")
     first, second = (_tuple(pairs[start:end]) for start, end in ((starts[0], starts[1]), (starts[1], len(pairs))))
-    if "dst" not in first or "dst" not in second:
-        raise ParseError(_TOOL, number, line, "src and dst in both tuples")
+    if "dst" not in first or "use" not in second:  # use= ends every entry; without it the line was cut off
+        raise ParseError(_TOOL, number, line, "two whole tuples, and use= behind them")
     if "sport" not in first:
         return match["protocol"].upper()
     try:
@@ -76,7 +76,6 @@ def _entry(number: int, line: str) -> ConntrackEntry | str:
             timeout=int(match["timeout"]) if match["timeout"] else None,
             mark=int(second["mark"]) if "mark" in second else None,
             zone=int(second["zone"]) if "zone" in second else None,
-            id=int(second["id"]) if "id" in second else None,
             counts=(_counter(first), _counter(second)) if "packets" in first and "packets" in second else None,
             raw=line.strip(),
         )

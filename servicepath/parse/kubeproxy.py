@@ -38,8 +38,11 @@ def parse_kubeproxy_metrics(text: str) -> ProxySync:
     """Read ``/metrics``, or the lines of it that were filtered out on the node.
 
     Raises:
-        ParseError: no line of the text is a metric of kube-proxy, or a line is none of the Prometheus text format.
+        ParseError: no line of the text is a metric of kube-proxy, a line is none of the Prometheus text format, or the last line
+            has no line feed, without which the format takes it for cut off.
     """
+    if text and not text.endswith("\n"):
+        raise ParseError("kube-proxy /metrics", text.count("\n") + 1, text.splitlines()[-1], "a line feed at the end of the last line")
     samples: dict[str, dict[str, float]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):

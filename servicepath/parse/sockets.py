@@ -16,7 +16,6 @@ from ..model.host import Listener
 from .errors import ParseError
 
 _TOOL = "ss"
-_WILDCARDS = frozenset({"*", "0.0.0.0", "::"})
 _LOCAL = re.compile(r"(?P<host>\[[^\]]*\]|[^\s\[\]%]+?)(?:%(?P<device>[^\s:]+))?:(?P<port>\d+)")
 _PROCESS = re.compile(r'users:\(\("(?P<name>(?:[^"\\]|\\.)*)"')
 
@@ -44,10 +43,12 @@ def _listener(number: int, line: str) -> Listener:
     process = _PROCESS.search(line)
     host = local["host"].strip("[]").partition("%")[0]
     try:
-        address = None if host in _WILDCARDS else ipaddress.ip_address(host)
+        address = None if host == "*" else ipaddress.ip_address(host)
     except ValueError:
         raise ParseError(_TOOL, number, line, "a local IP address") from None
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         # A dual-stack socket bound to ::ffff:10.43.0.10 listens on the IPv4 address.
         address = address.ipv4_mapped
+    if address is not None and address.is_unspecified:
+        address = None
     return Listener(words[0].upper(), address, int(local["port"]), process["name"] if process else None, local["device"], raw=line.strip())
