@@ -1,0 +1,216 @@
+"""Do kube-proxy's rules, Cilium's Service list and Cilium's load-balancing map send to the same backends as the EndpointSlices?
+
+Each source is compared with the EndpointSlices, and Cilium's two views with each other, since the map can be wrong while the list
+is right and everything looks healthy (cilium/cilium#9684). What must be in the EndpointSlices' set on a node follows kube-proxy
+(Kubernetes v1.34, pkg/proxy/topology.go) and Cilium 1.19 (pkg/loadbalancer), which agree unless topology hints narrow it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from .addresses import IPAddress, Socket
+from .cilium import AgentService, MapService, frontend
+from .difference import Difference
+from .services import ClusterObjects, Service, ServicePort
+
+RULES = "kube-proxy's rules"
+AGENT = "Cilium's Service list"
+MAP = "Cilium's load-balancing map"
+
+_PROXY_NAME = "service.kubernetes.io/service-proxy-name"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class View:
+    """What one source holds for a Service port.
+
+    Attributes:
+        source: kube-proxy's rules, Cilium's Service list or Cilium's load-balancing map.
+        present: whether the source knows the frontend at all.
+        protocol: None where the source does not tell protocols apart: then one entry stands for all ports of that number.
+        backends: where new connections are sent.
+        expected: what the EndpointSlices say they should be.
+        missing: ids of backends that the map names and does not hold.
+        l7: Envoy balances for the map, which holds no backend by design.
+        lines: the source's own text.
+    """
+
+    source: str
+    present: bool
+    protocol: str | None
+    backends: frozenset[Socket]
+    expected: frozenset[Socket]
+    missing: tuple[int, ...] = ()
+    l7: bool = False
+    lines: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Dataplanes:
+    """One Service port at one ClusterIP on one node, as its three dataplanes hold it.
+
+    ``narrowed`` says why a node may rightly use only some of the serving endpoints (topology hints); None: it must use all.
+    """
+
+    node: str
+    port: ServicePort
+    frontend: Socket
+    views: tuple[View, ...]
+    narrowed: str | None
+
+    @property
+    def name(self) -> str:
+        """``kube-system/kube-dns:dns/UDP (10.43.0.10:53)``."""
+        return f"{self.port.namespace}/{self.port.id} ({self.frontend})"
+
+    def view(self, source: str) -> View:
+        """The view of that source."""
+        return next(view for view in self.views if view.source == source)
+
+
+def not_judged(objects: ClusterObjects, service: Service, port: ServicePort) -> str | None:
+    """Why the three cannot be compared for this Service port; None: they can."""
+    if service.type == "ExternalName":
+        return f"{service.key} is an ExternalName Service: DNS answers with another name"
+    if service.headless or not service.cluster_ips:
+        return f"{service.key} is headless: it has no ClusterIP, so no dataplane holds it"
+    if _PROXY_NAME in service.labels:
+        return f"{service.key} is left to the proxy {service.labels[_PROXY_NAME]!r} by its label {_PROXY_NAME}"
+    config = objects.cilium_config or {}
+    if port.protocol == "SCTP" and config.get("enable-sctp") != "true":
+        return f"{service.key}: Cilium handles SCTP only with enable-sctp, which cilium-config does not set"
+    return None
+
+
+def gather(
+    objects: ClusterObjects,
+    service: Service,
+    port: ServicePort,
+    vip: IPAddress,
+    node: str,
+    *,
+    rules: frozenset[Socket],
+    rule_lines: tuple[str, ...],
+    agent: Iterable[AgentService],
+    lb_map: Iterable[MapService],
+) -> Dataplanes:
+    """Put side by side what a node holds for a Service port at one of its ClusterIPs.
+
+    Args:
+        objects: the API, read before and after with the same endpoints (``same_endpoints``).
+        service: the port's Service.
+        port: the port.
+        vip: the ClusterIP; endpoints of its address family alone count.
+        node: the node's name.
+        rules: where kube-proxy's rules lead (``service_rules.walk(…).sockets``); empty when they have no chain for it.
+        rule_lines: those rules.
+        agent: the agent's Service list.
+        lb_map: the load-balancing map.
+    """
+    address = Socket(vip, port.port)
+
+    def expected(protocol: str | None) -> frozenset[Socket]:
+        return _expected(objects, service, port, vip, node, protocol)
+
+    listed = frontend(agent, address, port.protocol)
+    mapped = frontend(lb_map, address, port.protocol)
+    retired = listed.retired if listed else frozenset()
+    views = [View(RULES, bool(rules), port.protocol, rules, expected(port.protocol), lines=rule_lines)]
+    if listed:
+        lines = tuple(listed.raw.splitlines())
+        views.append(View(AGENT, True, listed.protocol, listed.serving, expected(listed.protocol), lines=lines))
+    else:
+        views.append(View(AGENT, False, port.protocol, frozenset(), expected(port.protocol)))
+    if mapped:
+        # Behind the serving backends the map keeps slots of terminating ones, which get no new connection.
+        serving = frozenset(mapped.backends) - retired
+        lines = tuple(mapped.raw.splitlines())
+        views.append(View(MAP, True, mapped.protocol, serving, expected(mapped.protocol), mapped.missing, mapped.l7, lines))
+    else:
+        views.append(View(MAP, False, port.protocol, frozenset(), expected(port.protocol)))
+    return Dataplanes(node, port, address, tuple(views), _narrowed(objects, service))
+
+
+def differing(dataplanes: Dataplanes) -> tuple[Difference, ...]:
+    """One Difference for each source that is unlike the EndpointSlices, and one when Cilium's two views are unlike each other."""
+    found = [_unlike_slices(dataplanes, view) for view in dataplanes.views]
+    return tuple(d for d in (*found, _map_unlike_list(dataplanes)) if d is not None)
+
+
+def silent(kubernetes: Dataplanes) -> tuple[str, ...]:
+    """The control: the sources that do not even hold the Service ``default/kubernetes``, so that their silence proves nothing."""
+    return tuple(view.source for view in kubernetes.views if not view.present or not (view.backends or view.missing))
+
+
+def same_endpoints(before: ClusterObjects, after: ClusterObjects, port: ServicePort) -> bool:
+    """Whether the API said the same of the port's Service and endpoints before and after; if not, observe again."""
+    return _endpoints(before, port) == _endpoints(after, port)
+
+
+def _endpoints(objects: ClusterObjects, port: ServicePort) -> tuple[object, ...]:
+    service = objects.service(f"{port.namespace}/{port.service}")
+    if service is None:
+        return ()
+    facts = frozenset(
+        (e.ip, e.ready, e.serving, e.terminating, e.node_name, e.hints, frozenset(e.ports.items()))
+        for e in objects.endpoints_of(service)
+    )
+    return (service.cluster_ips, service.ports, service.internal_traffic_policy, facts)
+
+
+def _expected(
+    objects: ClusterObjects, service: Service, port: ServicePort, vip: IPAddress, node: str, protocol: str | None
+) -> frozenset[Socket]:
+    """The serving endpoints of the address family; those on this node alone under internalTrafficPolicy Local."""
+    if service.internal_traffic_policy == "Local":
+        here = tuple(e for e in objects.endpoints if e.node_name == node)
+        objects = dataclasses.replace(objects, endpoints=here)
+    ports = [port] if protocol else [p for p in service.ports if p.port == port.port]
+    return frozenset(s for p in ports for s in objects.serving(service, p) if s.ip.version == vip.version)
+
+
+def _narrowed(objects: ClusterObjects, service: Service) -> str | None:
+    if service.traffic_distribution:
+        return f"trafficDistribution {service.traffic_distribution}"
+    hinted = any(endpoint.hints for endpoint in objects.endpoints_of(service))
+    return "topology hints in its EndpointSlices" if hinted else None
+
+
+def _unlike_slices(dataplanes: Dataplanes, view: View) -> Difference | None:
+    subject = f"{dataplanes.node}: {view.source}, {dataplanes.name}"
+    expected = f"{_listed(view.expected)} (EndpointSlices)"
+    if not view.present:
+        if not view.expected:
+            return None
+        return Difference(subject, "does not have this Service port", expected, "no entry", view.lines)
+    many, few = view.backends - view.expected, view.expected - view.backends
+    if view.l7 or (dataplanes.narrowed and view.backends):
+        few = frozenset()
+    if not many and not few and not view.missing:
+        return None
+    problem = "; ".join(
+        [f"{_listed(many)} too many"] * bool(many)
+        + [f"{_listed(few)} missing"] * bool(few)
+        + [f"names backends that it does not hold: {', '.join(map(str, view.missing))}"] * bool(view.missing)
+    )
+    return Difference(subject, problem, expected, _listed(view.backends), view.lines)
+
+
+def _map_unlike_list(dataplanes: Dataplanes) -> Difference | None:
+    listed, mapped = dataplanes.view(AGENT), dataplanes.view(MAP)
+    if listed.protocol != mapped.protocol or mapped.l7 or listed.backends == mapped.backends:
+        return None
+    many, few = mapped.backends - listed.backends, listed.backends - mapped.backends
+    problem = "; ".join(
+        [f"{_listed(many)} too many in the map"] * bool(many) + [f"{_listed(few)} missing from the map"] * bool(few)
+    )
+    subject = f"{dataplanes.node}: {AGENT} and {MAP}, {dataplanes.name}"
+    return Difference(
+        subject, problem, f"{_listed(listed.backends)} (list)", f"{_listed(mapped.backends)} (map)", (*listed.lines, *mapped.lines)
+    )
+
+
+def _listed(sockets: frozenset[Socket]) -> str:
+    return ", ".join(map(str, sorted(sockets, key=lambda s: (s.ip.version, s)))) or "no backend"

@@ -1,0 +1,243 @@
+"""Which set-up a node runs, whether it is the expected one, and whether anything of another one is left.
+
+The suite's other conclusions hold for kube-proxy in iptables mode beside Cilium with its proxy replacement off, so that this one
+tells first when a node is something else. What counts is what runs: /proxyMode, rules that follow the endpoints, the agent's
+status; a ConfigMap says only what will be after a restart.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+from .addresses import Socket
+from .cilium import AgentStatus, MapService
+from .difference import Difference
+from .host import Interface
+
+REPLACING = ("True", "Strict")
+NOT_REPLACING = ("False", "Disabled")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mode:
+    """A set-up, found on a node or expected there.
+
+    Attributes:
+        proxy_mode: what kube-proxy says of itself (iptables, ipvs, nftables); None: it did not answer.
+        rules_current: True: KUBE-SVC rules lead to the current endpoints, so that a kube-proxy is at work, in a Pod or in k3s;
+            False: they lead elsewhere, left over; None: there are none.
+        kpr: the word of the agent's status (False, True; Disabled, Strict, Partial, Probe before 1.16).
+        socket_lb: whether socket LB is on.
+        cluster_ip_enabled: whether Cilium translates ClusterIPs.
+        routing: tunnel or native.
+        tunnel: vxlan or geneve; None under native routing.
+    """
+
+    proxy_mode: str | None
+    rules_current: bool | None
+    kpr: str | None
+    socket_lb: bool | None
+    cluster_ip_enabled: bool | None
+    routing: str | None
+    tunnel: str | None
+
+
+EXPECTED = Mode("iptables", True, "False", False, True, "tunnel", "vxlan")
+"""What this suite's expectations are written for."""
+
+EXPECTED_REPLACED = Mode(None, None, "True", True, True, "tunnel", "vxlan")
+"""With Cilium in kube-proxy's place: no kube-proxy, and none of its rules."""
+
+_LABELS = {
+    "proxy_mode": "kube-proxy's mode",
+    "rules_current": "kube-proxy's rules",
+    "kpr": "KubeProxyReplacement",
+    "socket_lb": "socket LB",
+    "cluster_ip_enabled": "ClusterIP translation by Cilium",
+    "routing": "routing",
+    "tunnel": "tunnel",
+}
+_FLAGS = ("rules_current", "socket_lb", "cluster_ip_enabled")
+
+
+def replacement(status: AgentStatus) -> str | None:
+    """The agent's word for its proxy replacement; Partial and Probe (before 1.14) are resolved by what is really on.
+
+    Returns:
+        True, False (or Strict, Disabled), Partial or Probe when some features are on and some off, None when it does not say.
+    """
+    word = status.kube_proxy_replacement
+    if word not in ("Partial", "Probe"):
+        return word
+    # ClusterIP is printed as enabled in every mode and decides nothing.
+    parts = {status.socket_lb, *(status.services.get(name) for name in ("NodePort", "externalIPs", "HostPort"))}
+    if None in parts:
+        return None
+    return word if len(parts) > 1 else str(parts.pop())
+
+
+def found_mode(
+    status: AgentStatus, lb_map: Iterable[MapService], *, proxy_mode: str | None, rules_current: bool | None
+) -> Mode:
+    """The mode that runs on a node.
+
+    Cilium prints ``ClusterIP: Enabled`` in every mode; what shows that it translates ClusterIPs is its map.
+    """
+    cluster_ip = any(entry.type == "ClusterIP" and not entry.wildcard for entry in lb_map)
+    return Mode(proxy_mode, rules_current, replacement(status), status.socket_lb, cluster_ip, status.routing, status.tunnel)
+
+
+def rules_current(reached: Iterable[tuple[frozenset[Socket], frozenset[Socket]]]) -> bool | None:
+    """Whether kube-proxy's rules follow the endpoints, by pairs of (where a Service's rules lead, what should serve).
+
+    Returns:
+        None when no Service has rules that lead anywhere; False when one leads elsewhere.
+    """
+    pairs = tuple(reached)
+    if not any(sockets for sockets, _ in pairs):
+        return None
+    return all(sockets == serving for sockets, serving in pairs)
+
+
+def expected_mode(pins: Mapping[str, str | bool | None]) -> Mode:
+    """The expected mode: the default, with what the inventory's ``expect:`` pins.
+
+    Raises:
+        ValueError: for a key that is no field of Mode.
+    """
+    unknown = sorted(set(pins) - set(_LABELS))
+    if unknown:
+        raise ValueError(f"expect: {', '.join(unknown)}: not known; one of {', '.join(_LABELS)}")
+    # YAML reads ``kpr: false`` as a boolean; the agent says a word.
+    values = {key: value if key in _FLAGS or value is None else str(value) for key, value in pins.items()}
+    base = EXPECTED_REPLACED if values.get("kpr") in REPLACING else EXPECTED
+    if values.get("routing") == "native":
+        base = dataclasses.replace(base, tunnel=None)
+    return dataclasses.replace(base, **values)  # type: ignore[arg-type]
+
+
+def unseen(found: Mode, expected: Mode) -> tuple[str, ...]:
+    """What the expectation names and the node does not say: it could not be seen, which is neither right nor wrong."""
+    names = [name for name in ("proxy_mode", "kpr", "socket_lb", "cluster_ip_enabled", "routing") if getattr(expected, name) is not None]
+    if found.routing == "tunnel" and expected.tunnel is not None:
+        names.append("tunnel")
+    return tuple(_LABELS[name] for name in names if getattr(found, name) is None)
+
+
+def judge_mode(node: str, found: Mode, expected: Mode, lines: tuple[str, ...] = ()) -> tuple[Difference, ...]:
+    """Compare the mode that runs with the expected one.
+
+    Args:
+        node: its node.
+        found: what runs.
+        expected: what should.
+        lines: the evidence: what /proxyMode and the agent's status said.
+
+    Raises:
+        ValueError: when something could not be seen; the caller asks ``unseen`` first.
+    """
+    if blind := unseen(found, expected):
+        raise ValueError(f"{node}: not seen: {', '.join(blind)}")
+    wrong = []
+    for name, label in _LABELS.items():
+        want, got = getattr(expected, name), getattr(found, name)
+        if name != "rules_current" and _plain(want) != _plain(got) and not (name == "proxy_mode" and want is None):
+            wrong.append(Difference(f"{node}: {label}", "is not as expected", _said(want), _said(got), lines))
+    rules = _rules_wrong(node, found, expected, lines)
+    return tuple([*wrong, rules] if rules else wrong)
+
+
+def _rules_wrong(node: str, found: Mode, expected: Mode, lines: tuple[str, ...]) -> Difference | None:
+    subject = f"{node}: kube-proxy's rules"
+    if found.kpr in REPLACING and found.rules_current is not None:
+        if found.rules_current:
+            problem, actual = "active kube-proxy beside Cilium's replacement of it", "KUBE-SVC rules follow the current endpoints"
+        else:
+            problem, actual = "left over from a kube-proxy that is gone", "KUBE-SVC rules do not follow the endpoints"
+        return Difference(subject, problem, "no KUBE-SVC rules while KubeProxyReplacement is True", actual, lines)
+    if found.rules_current == expected.rules_current or found.kpr in REPLACING:
+        return None
+    actual = {True: "current", False: "they do not follow the current endpoints", None: "no KUBE-SVC rules"}[found.rules_current]
+    wanted = {True: "rules that follow the current endpoints", False: "stale rules", None: "no KUBE-SVC rules"}[expected.rules_current]
+    return Difference(subject, "are not as expected", wanted, actual, lines)
+
+
+def config_differences(node: str, status: AgentStatus, config: Mapping[str, str]) -> tuple[Difference, ...]:
+    """Where the running agent differs from the cilium-config ConfigMap: it was changed, and the agent not restarted since.
+
+    A key that is absent means a default and is not compared. With the replacement on, socket LB is on whatever
+    ``bpf-lb-sock`` says (Cilium 1.14 and later, cilium/cilium#26758), so that the key is compared only with it off.
+    """
+    pairs = [("kube-proxy-replacement", "KubeProxyReplacement", status.kube_proxy_replacement)]
+    if status.kube_proxy_replacement not in REPLACING:
+        pairs.append(("bpf-lb-sock", "Socket LB", None if status.socket_lb is None else str(status.socket_lb)))
+    pairs.append(("routing-mode", "Routing", status.routing))
+    if status.routing == "tunnel":
+        pairs.append(("tunnel-protocol", "Tunnel", status.tunnel))
+    return tuple(
+        Difference(
+            f"{node}: {label} of the running agent", "is not what cilium-config says: restart the agent, or undo the change",
+            f"{key}: {config[key]}", running, (f"cilium-config: {key}: {config[key]}", f"cilium-dbg status: {label}: {running}"),
+        )
+        for key, label, running in pairs
+        if running is not None and config.get(key) and _plain(config[key]) != _plain(running)
+    )  # fmt: skip
+
+
+def leftovers(
+    node: str, found: Mode, interfaces: Iterable[Interface], nft_tables: Iterable[str], tunnel_port: int = 8472
+) -> tuple[Difference, ...]:
+    """What is left of another set-up, or stands in the tunnel's way.
+
+    Args:
+        node: the node.
+        found: what runs there.
+        interfaces: ``ip -d link`` of the host, with kinds and VXLAN ports.
+        nft_tables: ``nft list tables`` as "family name" (``ip kube-proxy``).
+        tunnel_port: UDP port of Cilium's VXLAN.
+    """
+    interfaces = tuple(interfaces)
+    wrong = []
+    if found.proxy_mode != "ipvs":
+        wrong += [
+            Difference(f"{node}: interface {i.name}", "left of kube-proxy in ipvs mode", "no such interface", str(i), (i.raw or str(i),))
+            for i in interfaces
+            if i.name == "kube-ipvs0"
+        ]
+    if found.proxy_mode != "nftables":
+        wrong += [
+            Difference(f"{node}: nft table {table}", "left of kube-proxy in nftables mode", "no such table", table)
+            for table in nft_tables
+            if table.split()[-1:] == ["kube-proxy"]
+        ]
+    return (*wrong, *_tunnels(node, found, interfaces, tunnel_port))
+
+
+def _tunnels(node: str, found: Mode, interfaces: tuple[Interface, ...], port: int) -> Iterable[Difference]:
+    mine = next((i for i in interfaces if i.name == f"cilium_{found.tunnel}"), None)
+    if found.tunnel and mine and not mine.up:
+        yield Difference(
+            f"{node}: interface {mine.name}", "the tunnel device is down", "UP", str(mine), (mine.raw or str(mine),)
+        )
+    for other in interfaces:
+        foreign = other.kind == "vxlan" and not other.name.startswith("cilium_")
+        if foreign and found.tunnel == "vxlan" and other.vxlan_port == port:
+            problem = f"has the tunnel's own UDP port {port}: cilium_vxlan cannot be up beside it"
+        elif other.name.startswith("flannel.") or other.name == "vxlan.calico":
+            problem = "left of another network plugin"
+        else:
+            continue
+        lines = (other.raw or str(other),)
+        yield Difference(f"{node}: interface {other.name}", problem, "no tunnel device but Cilium's", str(other), lines)
+
+
+def _plain(value: object) -> object:
+    """Words that say the same made equal: Disabled was False before 1.14, Strict was True; ConfigMaps write lower case."""
+    word = str(value).capitalize()
+    same = {**dict.fromkeys(REPLACING, "True"), **dict.fromkeys(NOT_REPLACING, "False")}
+    return same.get(word, word)
+
+
+def _said(value: object) -> str:
+    return "none" if value is None else str(value)
