@@ -39,7 +39,10 @@ def trace(
     backend = _backend(probe, host_entries, cilium_entries)
     ends = {Socket(client, probe.sport)} if client is not None else set()
     ends |= {entry.reply[1] for entry in host_entries}
-    packets = {role: tuple(p for p in capture.packets if _belongs(p, probe, ends)) for role, capture in captures.items()}
+    packets: dict[str, tuple[Packet, ...]] = {}
+    for role, capture in captures.items():
+        kind = "backend-lxc" if role.startswith("backend-lxc") else role
+        packets[kind] = packets.get(kind, ()) + tuple(p for p in capture.packets if _belongs(p, probe, ends))
     node = objects.node_of(backend.ip) if backend else None
     return Trace(flow, host_entries, cilium_entries, backend, node, packets)
 

@@ -44,7 +44,7 @@ def transport(trace: Trace) -> str:
         return "Cilium VXLAN"
     if under:
         return "plain on the underlay"
-    if any(packets for role, packets in trace.packets.items() if role.startswith("backend-lxc")):
+    if trace.packets.get("backend-lxc"):
         return "local delivery"
     return NOT_TESTED
 
@@ -58,10 +58,9 @@ def hops(trace: Trace, node: str) -> tuple[Hop, ...]:
             outer = str(packet.outer) + f" VNI {packet.vni}" if packet.inner else None
             note = _ebpf_note(trace) if role == "client-lxc" else ""
             found.append(Hop(f"{place} {packet.interface} on {node}", str(packet.innermost), outer, note))
-    for role in sorted(r for r in trace.packets if r.startswith("backend-lxc")):
-        packet = _question(trace, trace.packets[role])
-        if packet:
-            found.append(Hop(f"the backend's {packet.interface} on {node}", str(packet.innermost)))
+    arrived = _question(trace, trace.packets.get("backend-lxc", ()))
+    if arrived:
+        found.append(Hop(f"the backend's {arrived.interface} on {node}", str(arrived.innermost)))
     if trace.backend:
         found.append(Hop(f"backend on {trace.backend_node or 'an unknown node'}", str(trace.backend), None, "answers"))
     return tuple(found)

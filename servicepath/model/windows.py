@@ -31,12 +31,20 @@ class Cut:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Window:
-    """The time between two cuts, and which source ports were ours in it."""
+    """The time between two cuts.
+
+    Attributes:
+        name: of the window.
+        before, after: the cuts.
+        own_ports: the source ports of the whole run; flows from others are foreign.
+        sent_ports: those of them that were sent from in this window.
+    """
 
     name: str
     before: Cut
     after: Cut
     own_ports: frozenset[int]
+    sent_ports: frozenset[int]
 
     @property
     def synced(self) -> bool | None:
@@ -45,6 +53,10 @@ class Window:
         if any(mark is None for mark in marks):
             return None
         return len({mark.value for mark in marks if mark}) > 1
+
+    def reused(self, target: Socket) -> tuple[ConntrackEntry, ...]:
+        """Entries to the target that held a source port of this window before it began: such a flow would be no new one."""
+        return tuple(e for e in self.before.conntrack[0] if e.original[1] == target and e.original[0].port in self.sent_ports)
 
     def foreign(self, target: Socket, protocol: str) -> tuple[int, int]:
         """How many new flows of others went to the target: at least and at most.

@@ -1,0 +1,161 @@
+"""What a counter window did to one Service port's rules, with foreign flows taken off; or why that cannot be told.
+
+nat rules see only a connection's first packet (iptables(8)), so their counters count new flows. kube-proxy rewrites KUBE-SERVICES
+from zero at any sync, a Service's own chains only when that Service changed (Kubernetes v1.34, pkg/proxy/iptables/proxier.go).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from .addresses import IPAddress, Socket
+from .difference import Difference
+from .flows import Trace
+from .rules import Counter, Rule
+from .service_rules import ServiceWalk, walk
+from .services import ServicePort
+from .windows import Window
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Growth:
+    """How much the rules of one Service port counted in a window.
+
+    Attributes:
+        window: its name.
+        port: the port.
+        foreign: new flows of others to the port in the window.
+        services: the rule in KUBE-SERVICES; None where a sync fell in between or nothing tells that none did.
+        svc: all jumps of the Service's chain to endpoints, together.
+        sep: all DNAT rules of its endpoints, together.
+        masquerade: the Service's own rule to KUBE-MARK-MASQ; None where there is none.
+        lines: the rules with their counters before and after.
+    """
+
+    window: str
+    port: ServicePort
+    foreign: int
+    services: Counter | None
+    svc: Counter
+    sep: Counter
+    masquerade: Counter | None
+    lines: tuple[str, ...] = dataclasses.field(compare=False)
+
+    @property
+    def command(self) -> str:
+        """How the counters were read."""
+        return f"iptables-save -c -t nat | grep {self.port.chain_key}, before and after, in one round trip"
+
+    def unlike(self, flows: int, first_packets: Sequence[int | None]) -> tuple[Difference, ...]:
+        """Rules that did not count exactly our flows and those of others.
+
+        Args:
+            flows: how many new flows of ours should have been counted.
+            first_packets: the IP lengths of their first packets; bytes are judged when all are known and nobody else sent.
+        """
+        counted = [("the jumps of the Service's chain", self.svc), ("the KUBE-SEP rules", self.sep)]
+        if self.services is not None:
+            counted.insert(0, ("the rule in KUBE-SERVICES", self.services))
+        total = None
+        if self.foreign == 0 and (flows == 0 or len(first_packets) == flows):
+            lengths = [length for length in first_packets if length is not None]
+            total = sum(lengths) if len(lengths) == flows else None
+        return tuple(d for name, counter in counted for d in self._judge(name, counter, flows, total))
+
+    def unmarked(self, flows: int) -> tuple[Difference, ...]:
+        """The Service's masquerade rule, where it did not count exactly our flows and those of others."""
+        if self.masquerade is None:
+            subject = f"{self.port.chain_key}: masquerade rule"
+            return (Difference(subject, "absent", "a rule to KUBE-MARK-MASQ in the Service's chain", "none", self.lines),)
+        return tuple(self._judge("the rule to KUBE-MARK-MASQ", self.masquerade, flows, None))
+
+    def _judge(self, name: str, counter: Counter, flows: int, total: int | None) -> Iterable[Difference]:
+        others = f" and {self.foreign} of others" if self.foreign else ""
+        subject = f"{self.port.chain_key}: {name}, window {self.window!r}"
+        if counter.packets != flows + self.foreign:
+            expected = f"+{flows + self.foreign} packets ({flows} new flows{others})"
+            yield Difference(subject, "counted other than the new flows", expected, f"+{counter.packets} packets", self.lines)
+        elif total is not None and counter.bytes != total:
+            yield Difference(subject, "counted other bytes", f"+{total} bytes", f"+{counter.bytes} bytes", self.lines)
+
+
+def measure(window: Window, vip: IPAddress, port: ServicePort) -> Growth | str:
+    """Compare the counters before and after; a text instead says why they cannot be compared.
+
+    Args:
+        window: the two cuts.
+        vip: the Service's ClusterIP.
+        port: the Service's port.
+    """
+    before = walk(window.before.nat, vip, port.protocol, port.port)
+    after = walk(window.after.nat, vip, port.protocol, port.port)
+    if before.chain is None or after.chain is None:
+        return f"no chain of {port.chain_key} in the rules"
+    if _shape(before) != _shape(after):
+        return f"the rules of {port.chain_key} changed between the two readings"
+    target = Socket(vip, port.port)
+    if window.reused(target):
+        return "one of our source ports was in use already"
+    certain, possible = window.foreign(target, port.protocol)
+    if certain != possible:
+        return f"{possible - certain} flows of others began while the counters were being read"
+    svc = _sum((c.jump for c in after.choices), after.affinity) - _sum((c.jump for c in before.choices), before.affinity)
+    sep = _sum(after.sep_rules) - _sum(before.sep_rules)
+    if svc.packets < 0 or sep.packets < 0:
+        return f"the counters of {port.chain_key} went back: kube-proxy wrote its chains anew"
+    return Growth(
+        window.name, port, certain, _services(window, before, after), svc, sep, _masquerade(before, after), _lines(before, after)
+    )  # fmt: skip
+
+
+def first_packet_length(trace: Trace) -> int | None:
+    """The IP length, in bytes, of a flow's first packet.
+
+    Of UDP it is known from what was sent (8 bytes of UDP header, 20 of IPv4 or 40 of IPv6); of TCP from the capture of its SYN.
+    """
+    probe = trace.probe
+    if probe.port.protocol == "UDP":
+        return len(probe.queries[0].payload) + (28 if probe.target.ip.version == 4 else 48)
+    packets = sorted((p for role in ("underlay", "backend-lxc") for p in trace.packets.get(role, ())), key=lambda p: p.time)
+    syn = next((p for p in packets if p.innermost.tcp_flags == "S"), None)
+    return syn.innermost.length if syn else None
+
+
+def _shape(service: ServiceWalk) -> tuple[object, ...]:
+    """What must be the same in both readings for their counters to be comparable."""
+    return service.chain, tuple((choice.chain, choice.socket) for choice in service.choices)
+
+
+def _sum(*groups: Iterable[Rule]) -> Counter:
+    counters = [rule.counter for group in groups for rule in group if rule.counter]
+    return Counter(sum(c.packets for c in counters), sum(c.bytes for c in counters))
+
+
+def _services(window: Window, before: ServiceWalk, after: ServiceWalk) -> Counter | None:
+    """The growth of the rule in KUBE-SERVICES, where no sync fell in between."""
+    first, second = before.service_rule, after.service_rule
+    if window.synced is not False or not (first and second and first.counter and second.counter):
+        return None
+    return second.counter - first.counter
+
+
+def _masquerade(before: ServiceWalk, after: ServiceWalk) -> Counter | None:
+    first, second = before.masquerade_rule, after.masquerade_rule
+    if not (first and second and first.counter and second.counter):
+        return None
+    return second.counter - first.counter
+
+
+def _lines(before: ServiceWalk, after: ServiceWalk) -> tuple[str, ...]:
+    """Each counting rule once, its counter before and after in front."""
+    lines = []
+    pairs = [(before.service_rule, after.service_rule), (before.masquerade_rule, after.masquerade_rule)]
+    pairs += zip(before.affinity, after.affinity, strict=False)
+    pairs += [(b.jump, a.jump) for b, a in zip(before.choices, after.choices, strict=True)]
+    pairs += zip(before.sep_rules, after.sep_rules, strict=False)
+    for first, second in pairs:
+        if first and second:
+            rule = second.raw.removeprefix(f"{second.counter} ")
+            lines.append(f"{first.counter} → {second.counter} {rule}")
+    return tuple(lines)
