@@ -104,12 +104,12 @@ def build_all(progress: Progress) -> dict[str, Module]:
     with only_one(progress, "cache"):
         missing = [(module, name) for module in every.values() for name in module.missing()]
         go = toolchain.find(progress)
+        for module in every.values():
+            _copy_assets(module, go)
         for index, (module, name) in enumerate(missing, 1):
             progress.say(f"building {name} ({module.recipe['module']} {module.version}), {index} of {len(missing)}")
             with progress.step(f"built {name}"):
                 _build(module, name, go)
-        for module in every.values():
-            _copy_assets(module, go)
     return every
 
 
@@ -131,6 +131,7 @@ def _copy_assets(module: Module, go: Path) -> None:
         return
     argv = [go, "list", "-m", "-f", "{{.Dir}}", module.recipe["module"]]
     source = Path(run(argv, cwd=module.folder, env=toolchain.environment(go), timeout=BUILD_TIMEOUT).strip())
+    module.target.mkdir(parents=True, exist_ok=True)
     partial = module.target / ".module.partial"
     if partial.exists():
         shutil.rmtree(partial)

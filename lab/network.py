@@ -61,7 +61,7 @@ def _plug_in(interface: str, name: str | None, port: str) -> None:
     """Add an interface to a namespace (None: this machine's) with its other end on the bridge."""
     where = ["-n", name] if name else []
     run(["ip", *where, "link", "add", interface, "type", "veth", "peer", "name", port, "netns", SWITCH])
-    run(["ip", "-n", SWITCH, "link", "set", port, "master", BRIDGE, "up"])
+    run(["ip", "-n", SWITCH, "link", "set", "dev", port, "master", BRIDGE, "up"])
 
 
 def left_over() -> list[str]:
