@@ -32,7 +32,11 @@ class Channel(Protocol):
     """A way to run a batch of commands, as root, on one node in one round trip."""
 
     node: str
-    round_trips: int
+
+    @property
+    def round_trips(self) -> int:
+        """How many batches were run so far."""
+        ...
 
     def run(self, commands: Sequence[Command], *, timeout: float, phase: str) -> dict[str, Observation]:
         """Run the commands one after the other and return what each said, by name.

@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal
 import pydantic
 import yaml
 
+from .model.addresses import IPNetwork
+
 LAB_INVENTORY = pathlib.Path("/run/servicepath-lab/inventory.yaml")
 
 _NAME = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"
@@ -21,6 +23,17 @@ Host = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9_\[][^\s@]
 NamespacedName = Annotated[str, pydantic.StringConstraints(pattern=rf"^{_NAME}/{_NAME}$", strict=True)]
 Text = Annotated[str, pydantic.StringConstraints(min_length=1, strict=True)]
 Speaks = Literal["dns", "tcp"]
+
+
+def _network(value: object) -> IPNetwork:
+    if not isinstance(value, str):
+        raise ValueError("expected a network such as 10.42.0.0/16")
+    return ipaddress.ip_network(value)
+
+
+
+
+Network = Annotated[IPNetwork, pydantic.BeforeValidator(_network), pydantic.PlainSerializer(str)]
 
 
 class InventoryError(Exception):
@@ -71,7 +84,7 @@ class Expect(_Section):
     socket_lb: pydantic.StrictBool | None = None
     routing: Literal["tunnel", "native"] | None = None
     tunnel: Literal["vxlan", "geneve"] | None = None
-    cluster_cidr: ipaddress.IPv4Network | ipaddress.IPv6Network | None = None
+    cluster_cidr: Network | None = None
     cilium: Text | None = None
     kubernetes: Text | None = None
 
@@ -126,6 +139,19 @@ class Inventory(_Section):
         return self
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that is given twice, of which YAML would silently take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Build a mapping whose keys differ."""
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key.value} is given twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def find(rootdir: pathlib.Path, lab: pathlib.Path = LAB_INVENTORY) -> pathlib.Path:
     """The file to use when none is named: ./inventory.yaml, else the running lab's.
 
@@ -148,7 +174,7 @@ def load(path: pathlib.Path) -> Inventory:
         InventoryError: the file cannot be read, is no YAML, or holds what it must not.
     """
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
     except OSError as wrong:
         raise InventoryError(f"{path}: cannot be read: {wrong.strerror}") from wrong
     except UnicodeDecodeError as wrong:
@@ -160,7 +186,9 @@ def load(path: pathlib.Path) -> Inventory:
     try:
         inventory = Inventory.model_validate(data or {})
     except pydantic.ValidationError as wrong:
-        raise InventoryError("; ".join(_line(path, error) for error in wrong.errors())) from wrong
+        errors = wrong.errors()
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise InventoryError(_line(path, errors[0]) + more) from wrong
     return _absolute(inventory, path)
 
 
@@ -182,7 +210,7 @@ def _absolute(inventory: Inventory, path: pathlib.Path) -> Inventory:
 def _yaml_problem(wrong: yaml.YAMLError) -> str:
     if isinstance(wrong, yaml.MarkedYAMLError) and wrong.problem_mark:
         mark = wrong.problem_mark
-        return f"line {mark.line + 1}, column {mark.column + 1}: not YAML: {wrong.problem}"
+        return f"line {mark.line + 1}, column {mark.column + 1}: not good YAML: {wrong.problem}"
     return f"not YAML: {' '.join(str(wrong).split())}"
 
 
@@ -196,20 +224,21 @@ _EXPECTED: tuple[tuple[str, str], ...] = (
     (r"^ssh\.port", "expected a port, 1 to 65535"),
     (r"^deadline$", "expected seconds, more than 0"),
 )  # fmt: skip
-_UNION_PARTS = frozenset({"IPv4Network", "IPv6Network"})
 
 
 def _line(path: pathlib.Path, error: Any) -> str:
-    parts = [str(part) for part in error["loc"] if str(part) not in _UNION_PARTS and not str(part).startswith("constrained-")]
+    parts = [str(part) for part in error["loc"]]
     key = ".".join(parts)
     if error["type"] == "extra_forbidden":
         return f"{path}: {key}: unknown key; expected one of: {', '.join(sorted(_keys(parts[:-1])))}"
     if error["type"] == "missing":
         return f"{path}: {key}: expected a value, found none"
-    if error["type"] == "value_error":
-        return f"{path}: {key + ': ' if key else ''}{error['ctx']['error']}"
+    if error["type"] == "value_error" and not key:
+        return f"{path}: {error['ctx']['error']}"
+    if error["type"] in ("model_type", "dict_type"):
+        return f"{path}: {key}: expected keys with values, found {error['input']!r}"
     own = next((text for pattern, text in _EXPECTED if re.search(pattern, key)), None)
-    expected = own or error["msg"].replace("Input should be", "expected")
+    expected = own or error["msg"].replace("Input should be", "expected").replace("a valid string", "text (in quotes)")
     return f"{path}: {key}: {expected}, found {error['input']!r}"
 
 

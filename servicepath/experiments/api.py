@@ -27,13 +27,19 @@ PATHS: Mapping[str, str] = {
     "endpointslices": "/apis/discovery.k8s.io/v1/endpointslices",
     "pods": "/api/v1/pods",
     "nodes": "/api/v1/nodes",
+    "servicecidrs": "/apis/networking.k8s.io/v1/servicecidrs",
     "networkpolicies": "/apis/networking.k8s.io/v1/networkpolicies",
     "ciliumnodes": "/apis/cilium.io/v2/ciliumnodes",
     "ciliumnetworkpolicies": "/apis/cilium.io/v2/ciliumnetworkpolicies",
     "ciliumclusterwidenetworkpolicies": "/apis/cilium.io/v2/ciliumclusterwidenetworkpolicies",
 }
 AGENT_LABEL = ("k8s-app", "cilium")
-_NO_SUCH_TYPE = 404  # the CustomResourceDefinition is not there
+# What an answer's HTTP status makes of it when the cluster need not have it: Cilium's types without Cilium, and ServiceCIDRs,
+# which are there since Kubernetes 1.33 and which an older role does not name.
+_DISPENSABLE: Mapping[str, tuple[int, ...]] = {
+    "servicecidrs": (404, 403),
+    **{name: (404,) for name in PATHS if name.startswith("cilium")},
+}
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -43,7 +49,7 @@ class Reading:
 
     Attributes:
         observations: what was asked and what came; named as in ``PATHS``, and ``cilium-config``.
-        documents: name → the JSON document (``{"items": […]}`` for the lists); ``cilium-config`` is None where there is none.
+        documents: name → the JSON document as parse_kubernetes takes it; None for what the cluster does not have.
     """
 
     observations: tuple[Observation, ...]
@@ -120,22 +126,22 @@ def unreachable(client: Any, path: str, wrong: Exception) -> Trouble:
 def read_cluster(client: Any, *, timeout: float = REQUEST_TIMEOUT) -> Reading:
     """Read all of ``PATHS`` side by side, then the ConfigMap cilium-config in the agents' namespace.
 
-    A resource type of Cilium's that the cluster does not have is an empty list.
+    A resource type that the cluster need not have, and does not have, is None.
 
     Raises:
         CouldNotSee: a request failed or was forbidden; the text names each that did.
     """
     jobs = {name: functools.partial(get, client, name, path, timeout=timeout) for name, path in PATHS.items()}
     answers = side_by_side(jobs)
-    refused = {n: o for n, o in answers.items() if o.status and not (n.startswith("cilium") and o.status == _NO_SUCH_TYPE)}
+    refused = {n: o for n, o in answers.items() if o.status and o.status not in _DISPENSABLE.get(n, ())}
     if refused:
         raise CouldNotSee(_refused(refused.values()))
     documents: dict[str, Any] = {}
     for name, answer in answers.items():
-        documents[name] = {"items": []} if answer.status else _document(answer)
+        documents[name] = None if answer.status else _document(answer)
     config = _cilium_config(client, documents["pods"], timeout)
     documents["cilium-config"] = config and _document(config)
-    kept = [dataclasses.replace(o, stdout=json.dumps(documents[n]).encode()) for n, o in answers.items()]
+    kept = [o if o.status else dataclasses.replace(o, stdout=json.dumps(documents[n]).encode()) for n, o in answers.items()]
     return Reading((*kept, *([config] if config else [])), documents)
 
 

@@ -23,7 +23,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from ..channel import Command
-from ..model.addresses import IPAddress
+from ..model.addresses import IPAddress, IPNetwork
 from ..observation import Observation
 
 # Where container runtimes mount network namespaces: CNI's (containerd, CRI-O, k3s) and Docker's.
@@ -68,7 +68,7 @@ def commands(
     Args:
         lookups: the addresses to ask the kernel's way to: ClusterIPs under test, remote backends, one address of each other
             node's PodCIDR.
-        pod_ips: client Pods of this node whose network namespace is to be found.
+        pod_ips: Pods of this node whose network namespace is to be found: the client Pod, backends of Services under test.
         ipv6: whether the cluster has IPv6 too.
     """
     found = [*_rules("iptables"), *(_rules("ip6tables") if ipv6 else ())]
@@ -97,6 +97,11 @@ def commands(
 def lookup_name(ip: IPAddress) -> str:
     """The name of the Observation that answers ``ip route get`` for an address (fit for a file: an IPv6 colon is a dash)."""
     return f"route-get-{str(ip).replace(':', '-')}"
+
+
+def address_in(cidr: IPNetwork) -> IPAddress:
+    """An address by which to ask the kernel's way into a PodCIDR."""
+    return cidr[min(2, cidr.num_addresses - 1)]
 
 
 def namespaces(observation: Observation) -> dict[IPAddress, tuple[str, str]]:
