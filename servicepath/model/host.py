@@ -7,7 +7,7 @@ does, so that evidence from JSON reads like what a person sees at the prompt. Ho
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from .addresses import IPAddress, IPInterface, IPNetwork, Socket
 from .rules import Counter
@@ -216,6 +216,17 @@ class ConntrackTable:
 
     entries: tuple[ConntrackEntry, ...]
     without_ports: Mapping[str, int]
+
+
+def with_links(interfaces: Iterable[Interface], links: Iterable[Interface]) -> tuple[Interface, ...]:
+    """The interfaces of an address listing with what only ``ip -d link`` tells of them: kind, tunnel, master."""
+    known = {link.name: link for link in links}
+    return tuple(
+        dataclasses.replace(mine, kind=link.kind, vxlan_id=link.vxlan_id, vxlan_port=link.vxlan_port, master=link.master or mine.master)
+        if (link := known.get(mine.name))
+        else mine
+        for mine in interfaces
+    )
 
 
 def _destination(network: IPNetwork) -> str:

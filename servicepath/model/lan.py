@@ -9,6 +9,7 @@ from .difference import Difference
 from .host import Interface, Route
 from .routing import HostRouting, ServiceNetwork
 from .rules import Rule, Ruleset
+from .service_rules import NodeRules
 
 _PROXY_CHAINS = ("KUBE-SERVICES", "KUBE-SVC-", "KUBE-SVL-", "KUBE-SEP-", "KUBE-NODEPORTS", "KUBE-EXT-")
 
@@ -44,8 +45,7 @@ class LanHostFacts:
         name: as the inventory has it ("lan-client").
         interfaces: its own, as far as read.
         routing: its rules and tables.
-        rulesets: one for each iptables back end that was read; empty when the host has no iptables at all; None when the rules
-            could not be read, which rules_unseen then explains.
+        rules: its rules in each iptables back end that could be read; None when none could be, which rules_unseen then explains.
         connect_to_vip: the attempt on the ClusterIP.
         connect_to_node: the same program's attempt on a port of a node that answers.
     """
@@ -53,7 +53,7 @@ class LanHostFacts:
     name: str
     interfaces: tuple[Interface, ...]
     routing: HostRouting
-    rulesets: tuple[Ruleset, ...] | None
+    rules: NodeRules | None
     connect_to_vip: Connect
     connect_to_node: Connect
     rules_unseen: str | None = None
@@ -67,7 +67,7 @@ def judge_lan_host(facts: LanHostFacts, vip: IPAddress, network: ServiceNetwork)
         vip: the ClusterIP under test.
         network: what is known of the Service CIDR.
     """
-    rules = [_rule_difference(facts, rule, ruleset) for ruleset in facts.rulesets or () for rule in _service_rules(ruleset, network)]
+    rules = [_rule_difference(facts, rule, ruleset) for ruleset in _rulesets(facts) for rule in _service_rules(ruleset, network)]
     routes = [_route_difference(facts, route, network) for route in facts.routing.reachable_routes(vip) if network.holds(route.destination)]
     held = [interface for interface in facts.interfaces if interface.holds(vip)]
     if held:
@@ -85,13 +85,18 @@ def judge_lan_host(facts: LanHostFacts, vip: IPAddress, network: ServiceNetwork)
 
 def lan_host_silent(facts: LanHostFacts) -> str | None:
     """Why the LAN host could not have shown the opposite: its rules were not read, or its program connects to nothing at all."""
-    if facts.rulesets is None:
+    if not _rulesets(facts):
         return f"{facts.name}: its netfilter rules could not be read: {facts.rules_unseen or 'no reason given'}"
     if not facts.routing.routes:
         return f"{facts.name}: the listing shows no route at all"
     if not facts.connect_to_node.connected:
         return f"{facts.name}: the same program does not connect to the node either: {facts.connect_to_node}"
     return None
+
+
+def _rulesets(facts: LanHostFacts) -> tuple[Ruleset, ...]:
+    both = (facts.rules.nft, facts.rules.legacy) if facts.rules else ()
+    return tuple(ruleset for ruleset in both if ruleset is not None)
 
 
 def _service_rules(ruleset: Ruleset, network: ServiceNetwork) -> tuple[Rule, ...]:

@@ -55,6 +55,10 @@ class HostRouting:
         tables = set(self.reachable_tables(destination))
         return tuple(r for r in self.routes if r.table in tables and r.destination.version == destination.version)
 
+    def through(self, device: str) -> tuple[Route, ...]:
+        """All routes that leave by the device, in whatever table."""
+        return tuple(route for route in self.routes if device in route.devices)
+
     def best(self, destination: IPAddress) -> Route | None:
         """The route that a host process's packet takes: unmarked, no source chosen yet; None when there is none.
 

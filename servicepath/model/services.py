@@ -152,6 +152,11 @@ class CiliumNode:
     internal_ips: tuple[IPAddress, ...]
     cilium_internal_ips: tuple[IPAddress, ...]
 
+    def __str__(self) -> str:
+        """``worker1: PodCIDRs 10.42.1.0/24, CiliumInternalIP 10.42.1.182``."""
+        cidrs, internal = (", ".join(map(str, listed)) or "none" for listed in (self.pod_cidrs, self.cilium_internal_ips))
+        return f"{self.name}: PodCIDRs {cidrs}, CiliumInternalIP {internal}"
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Policy:

@@ -1,0 +1,48 @@
+"""Routing to a remote PodCIDR."""
+
+import pytest
+
+from servicepath.model import judge_tunnel
+from servicepath.model.difference import explain
+
+
+@pytest.mark.conclusion(section="§5, §10.6", see=("ssh {node} 'ip route | grep cilium_host'", "ssh {node} 'ip route get POD-IP'"))
+def test_remote_podcidr_route(routing, interfaces, own_cilium_node, remote_cilium_nodes, node, exhibit):
+    """Every other node's PodCIDRs are reached through cilium_host, from the node's own CiliumInternalIP."""
+    exhibit.show("PodCIDRs by CiliumNode", map(str, remote_cilium_nodes), command="kubectl get ciliumnodes --output yaml")
+    exhibit.show("Routes through cilium_host", map(str, routing.through("cilium_host")), command="ip route show table all")
+    exhibit.show("The kernel's own answers", map(str, routing.lookups.values()), command="ip route get ADDRESS")
+
+    wrong = (
+        *judge_tunnel.judge_remote_routes(node.name, routing, own_cilium_node, remote_cilium_nodes),
+        *judge_tunnel.judge_tunnel_device(node.name, interfaces),
+    )
+
+    assert not wrong, explain(wrong)
+
+
+@pytest.mark.conclusion(section="§5", see=("ssh {node} 'ip address show cilium_host'", "kubectl get ciliumnode {node} --output yaml"))
+def test_cilium_host_address(shown_interfaces, own_cilium_node, node, exhibit):
+    """cilium_host holds the CiliumInternalIP that the CiliumNode names."""
+    exhibit.show("Every interface and its addresses", map(str, shown_interfaces), command="ip address")
+    exhibit.show(
+        "The CiliumNode's CiliumInternalIPs", map(str, own_cilium_node.cilium_internal_ips), command="kubectl get ciliumnodes --output yaml"
+    )
+
+    wrong = judge_tunnel.judge_cilium_host(node.name, shown_interfaces, own_cilium_node)
+
+    assert not wrong, explain(wrong)
+
+
+@pytest.mark.conclusion(section="§5", see=("ssh {node} 'ip route | grep mtu'", "ssh {node} 'ip link'"))
+def test_tunnel_mtu(routing, interfaces, expected_mtu, remote_cilium_nodes, node, exhibit):
+    """Remote routes' MTU is the smallest underlay MTU less the tunnel's overhead; the devices keep the base."""
+    exhibit.show(
+        "The MTU to expect", str(expected_mtu), command="ip link; kubectl -n kube-system get configmap cilium-config --output yaml"
+    )
+    exhibit.show("Routes through cilium_host", map(str, routing.through("cilium_host")), command="ip route show table all")
+    exhibit.show("The devices", map(str, interfaces), command="ip address")
+
+    wrong = judge_tunnel.judge_tunnel_mtu(node.name, expected_mtu, routing, interfaces, remote_cilium_nodes)
+
+    assert not wrong, explain(wrong)
