@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 
 from . import chain_names, expected_endpoints
@@ -13,13 +14,19 @@ from .rules import SERVICES, Rule, Ruleset
 from .service_rules import NodeRules
 from .services import ClusterObjects, Service, ServicePort
 
+_MINOR = re.compile(r"v?1\.(\d+)")
+
+# Before this minor version external traffic went to KUBE-XLB (policy Local) or straight to KUBE-SVC.
+_EXTERNAL_SINCE = 24
+
 
 @dataclasses.dataclass(slots=True)
 class _Predicted:
     """The chains that a node should have: by their names, what each stands for; and groups of names of which one must be there."""
 
-    allowed: dict[str, tuple[ServicePort, Socket | None]]
-    required: list[tuple[tuple[str, ...], str]]
+    has_external: bool
+    allowed: dict[str, tuple[ServicePort, Socket | None]] = dataclasses.field(default_factory=dict)
+    required: list[tuple[tuple[str, ...], str]] = dataclasses.field(default_factory=list)
 
 
 def judge_chain_names(node: str, nat: NodeRules, objects: ClusterObjects) -> tuple[Difference, ...]:
@@ -62,7 +69,8 @@ def _is_predicted(ruleset: Ruleset, objects: ClusterObjects, service: Service, p
 
 
 def _predict(node: str, objects: ClusterObjects, family: int) -> _Predicted:
-    predicted = _Predicted({}, [])
+    minor = _MINOR.match(objects.server_version)
+    predicted = _Predicted(has_external=minor is None or int(minor[1]) >= _EXTERNAL_SINCE)
     endpoints = expected_endpoints.by_service(objects)
     for service in objects.services:
         if expected_endpoints.not_proxied(service) or all(ip.version != family for ip in service.cluster_ips):
@@ -82,8 +90,7 @@ def _predict_port(predicted: _Predicted, port: ServicePort, expected: Expected) 
     what = f"{port.chain_key}/{port.protocol}"
     for prefix, required in used.items():
         names = chain_names.service_chains(port, prefix)
-        # Before v1.24 external traffic had no KUBE-EXT: KUBE-XLB with policy Local, else none.
-        if required and prefix is not chain_names.EXTERNAL:
+        if required and (prefix is not chain_names.EXTERNAL or predicted.has_external):
             predicted.required.append((names, what))
         if required or (prefix is chain_names.EXTERNAL and expected.reachable):
             predicted.allowed.update(dict.fromkeys(names, (port, None)))

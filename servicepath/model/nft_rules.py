@@ -1,0 +1,49 @@
+"""kube-proxy's own nftables table, as it is in nftables mode (Kubernetes v1.34, pkg/proxy/nftables).
+
+Its rules have no counters, so nothing can be told from it about which packets took them; its chain names are no interface of
+kube-proxy's (README there) and are kept only to be shown.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from .addresses import IPAddress, Socket
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NftService:
+    """One frontend of the map ``service-ips``: a ClusterIP, external or load balancer IP and a port.
+
+    ``chain`` is what the map goes to; ``endpoints`` are those that the chain, or the chain behind it, chooses from.
+    """
+
+    frontend: Socket
+    protocol: str
+    chain: str
+    endpoints: tuple[Socket, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NftTable:
+    """The table ``kube-proxy`` of one address family.
+
+    Attributes:
+        services: the frontends with endpoints.
+        node_ports: (protocol, port) → the endpoints behind it.
+        refused: (frontend, protocol) without endpoints → ``reject`` or ``drop``.
+        cluster_ips: all ClusterIPs that kube-proxy knows, with and without endpoints.
+        version: of the nft tool, None where the text does not tell.
+    """
+
+    services: tuple[NftService, ...]
+    node_ports: Mapping[tuple[str, int], tuple[Socket, ...]]
+    refused: Mapping[tuple[Socket, str], str]
+    cluster_ips: frozenset[IPAddress]
+    version: str | None = None
+
+    def service(self, ip: IPAddress, protocol: str, port: int) -> NftService | None:
+        """The frontend, or None; the protocol in any case."""
+        wanted = (Socket(ip, port), protocol.lower())
+        return next((s for s in self.services if (s.frontend, s.protocol) == wanted), None)

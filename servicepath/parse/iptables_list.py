@@ -1,0 +1,121 @@
+"""``iptables -n -L`` and ``-n -L -v``, for excerpts that people paste; the suite itself asks for iptables-save.
+
+    Chain KUBE-SVC-XS3ZU56555AQFGIC (1 references)
+     pkts bytes target     prot opt in     out     source               destination
+       20  1200 KUBE-MARK-MASQ  tcp  --  *      *      !10.244.0.0/16        10.0.45.10           /* netlab/svc-backend cluster IP */ tcp dpt:80
+       10   600 KUBE-SEP-JZF7FF4KHPDVC7PP  all  --  *      *       0.0.0.0/0  0.0.0.0/0  /* netlab/svc-backend */ statistic mode random probability 0.50000000000
+
+What stands behind the addresses has no grammar of its own; what is not known of it is kept word by word.
+"""  # noqa: E501 - the sample is as wide as the tool prints it
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..model.rules import UNSUPPORTED, Chain, Counter, Rule, Ruleset
+from .errors import ParseError
+from .iptables_words import RuleReader, Unreadable
+
+_TOOL = "iptables -L"
+_CHAIN = re.compile(r"^Chain (\S+) \((?:policy (\w+)(?: \d+\w? packets, \d+\w? bytes)?|\d+ references)\)$")
+_COLUMNS = re.compile(r"^\s*(?:pkts\s+bytes\s+)?target\s+prot\s+opt\s")
+_WARNING = re.compile(r"^# Warning: .*tables present")
+_RULE = re.compile(
+    r"^\s*(?:(?P<packets>\d+[KMGT]?)\s+(?P<bytes>\d+[KMGT]?)\s+)?(?:(?P<target>[^\s!]\S*)\s+)?(?P<protocol>!?[\w-]+)\s+"
+    r"(?P<opt>--|-f|!f)\s+(?:(?P<in>\S+)\s+(?P<out>\S+)\s+)?(?P<source>!?[\da-fA-F.:/]+)\s+(?P<destination>!?[\da-fA-F.:/]+)"
+    r"(?:\s+(?P<rest>\S.*))?$"
+)
+_COMMENT = re.compile(r"/\* (.*?) \*/")
+_EXTRAS = (
+    ("dport", re.compile(r"\b(?:tcp|udp|sctp) dpt:(\d+)"), int),
+    ("probability", re.compile(r"\bstatistic mode random probability (\d\.\d+)"), float),
+    ("to_destination", re.compile(r"(?<!\S)to:(\S+)"), str),
+)
+_LOCAL = re.compile(r"\bADDRTYPE match dst-type LOCAL\b")
+_PROTOCOLS = {"6": "tcp", "17": "udp", "132": "sctp", "1": "icmp", "58": "ipv6-icmp"}
+
+
+def parse_list(text: str, *, table: str, chain: str | None = None) -> Ruleset:
+    """Read listed chains; the ruleset is an excerpt, for ``-L`` can show one chain only.
+
+    Args:
+        text: what was printed, with ``-n``, with or without ``-v``.
+        table: the table that was listed.
+        chain: the chain that lines without ``Chain …`` above them (grep) belong to.
+
+    Raises:
+        ParseError: a line is neither a chain's head, nor the columns' names, nor a rule.
+    """
+    reader = RuleReader()
+    chains: dict[str, tuple[str | None, list[Rule]]] = {}
+    current, warning = chain, None
+    for number, line in enumerate(text.split("\n"), 1):
+        head = _CHAIN.match(line)
+        if head:
+            current = head[1]
+            chains[current] = (head[2], [])
+        elif line.startswith("#"):
+            warning = line.removeprefix("# ") if _WARNING.match(line) else warning
+        elif line.strip() and not _COLUMNS.match(line):
+            if current is None:
+                raise ParseError(_TOOL, number, line, "'Chain NAME (…)' before the first rule")
+            rules = chains.setdefault(current, (None, []))[1]
+            rules.append(_rule(reader, table, current, len(rules) + 1, number, line))
+    made = {(table, name): Chain(table, name, policy, tuple(rules)) for name, (policy, rules) in chains.items()}
+    backend = "nft" if warning and "legacy" in warning else None
+    return Ruleset(backend, made, None, warning, (table,), complete=False)
+
+
+def _rule(reader: RuleReader, table: str, chain: str, position: int, number: int, line: str) -> Rule:
+    found = _RULE.match(line)
+    if not found:
+        raise ParseError(_TOOL, number, line, "a rule as iptables -n -L prints it")
+    try:
+        source = reader.net(found["source"].lstrip("!"), found["source"].startswith("!"))
+        destination = reader.net(found["destination"].lstrip("!"), found["destination"].startswith("!"))
+    except Unreadable as error:
+        raise ParseError(_TOOL, number, line, str(error)) from error
+    fields, other = _rest(found["rest"] or "")
+    protocol, negation = _protocol(found["protocol"])
+    return Rule(
+        table, chain, position, number, line, _counter(found["packets"], found["bytes"]), source, destination, protocol,
+        in_interface=_interface(found["in"]), out_interface=_interface(found["out"]), target=found["target"],
+        other=(*negation, *other), **fields,
+    )  # fmt: skip
+
+
+def _counter(packets: str | None, octets: str | None) -> Counter | None:
+    """The counter; None where it was rounded (``12K``, without -x): a rounded number is no fact."""
+    if packets is None or octets is None or not (packets.isdigit() and octets.isdigit()):
+        return None
+    return Counter(int(packets), int(octets))
+
+
+def _protocol(text: str) -> tuple[str | None, tuple[str, ...]]:
+    if text.startswith("!"):
+        return None, ("!", "-p", text[1:])
+    return (None if text in ("all", "0") else _PROTOCOLS.get(text, text)), ()
+
+
+def _interface(text: str | None) -> str | None:
+    return None if text in (None, "*", "any") else text
+
+
+def _rest(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    fields: dict[str, Any] = {}
+    comment = _COMMENT.search(text)
+    if comment:
+        fields["comment"] = comment[1]
+        text = _COMMENT.sub("", text, count=1)
+    for name, pattern, convert in _EXTRAS:
+        found = pattern.search(text)
+        if found:
+            fields[name] = convert(found[1])
+            text = pattern.sub("", text, count=1)
+    if _LOCAL.search(text):
+        fields["dst_type_local"] = True
+        text = _LOCAL.sub("", text, count=1)
+    unsupported = UNSUPPORTED in text
+    words = text.replace(UNSUPPORTED, "").split()
+    return fields, (*words, *((UNSUPPORTED,) if unsupported else ()))

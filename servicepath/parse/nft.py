@@ -1,0 +1,223 @@
+"""kube-proxy's nftables table: ``nft -j list table ip kube-proxy``, or the same as text where an old nft was asked without -j.
+
+    {"nftables": [{"metainfo": {"version": "1.0.6", …}}, {"map": {"name": "service-ips", "elem": [[{"concat": ["10.43.0.10",
+    "udp", 53]}, {"goto": {"target": "service-FY5PMXPG-kube-system/kube-dns/udp/dns"}}], …]}}, …]}
+
+    table ip kube-proxy {
+            map service-ips {
+                    elements = { 10.43.0.10 . udp . 53 : goto service-FY5PMXPG-kube-system/kube-dns/udp/dns }
+            }
+            chain service-FY5PMXPG-kube-system/kube-dns/udp/dns {
+                    numgen random mod 1 vmap { 0 : goto endpoint-S4FSIJI2-kube-system/kube-dns/udp/dns__10.42.0.171/53 }
+            }
+            chain endpoint-S4FSIJI2-kube-system/kube-dns/udp/dns__10.42.0.171/53 {
+                    meta l4proto udp dnat to 10.42.0.171:53
+            }
+    }
+
+Both become the same table. Chain names hold ``/`` and may end in it; an element's comment stands between its key and ``:``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ..model.addresses import IPAddress, Socket
+from ..model.nft_rules import NftService, NftTable
+from ..model.rules import socket_of
+from .errors import ParseError
+
+_TOOL = "nft list table kube-proxy"
+_OPEN = re.compile(r"^table (?:ip|ip6) kube-proxy \{", re.M)
+_BLOCK = re.compile(r"^\s+(map|set|chain) (\S+) \{$")
+_TARGET = re.compile(r"\b(?:goto|jump) ([^\s,;}]+)")
+_DNAT = re.compile(r"\bdnat (?:ip6? )?to ([^\s;]+)")
+_COMMENT = re.compile(r'comment "(?:[^"\\]|\\.)*"')
+_VERDICTS = {"reject-chain": "reject", "drop": "drop", "reject": "reject"}
+
+_READ = ("service-ips", "service-nodeports", "no-endpoint-services", "cluster-ips")
+
+# Map or set name → its elements: (the key's parts, what it goes to).
+Elements = dict[str, list[tuple[tuple[str, ...], str]]]
+
+
+def parse_kube_proxy_nft(text: str) -> NftTable:
+    """Read the table, from JSON or text.
+
+    Raises:
+        ParseError: this is neither, or the table's end is cut off, or an element is none of kube-proxy's.
+    """
+    table = _from_json(text) if text.lstrip()[:1] == "{" else _from_text(text)
+    return table.build()
+
+
+class _Table:
+    def __init__(self) -> None:
+        self.elements: Elements = {}
+        self.targets: dict[str, list[str]] = {}
+        self.dnat: dict[str, list[str]] = {}
+        self.version: str | None = None
+
+    def build(self) -> NftTable:
+        services, node_ports, refused = [], {}, {}
+        for key, target in self.elements.get("service-ips", []):
+            frontend, protocol = _frontend(key)
+            services.append(NftService(frontend, protocol, target, self._endpoints(target)))
+        for key, target in self.elements.get("service-nodeports", []):
+            if len(key) != 2:
+                raise ParseError(_TOOL, 0, " . ".join(key), "protocol . port")
+            node_ports[key[0], _port(key[1])] = self._endpoints(target)
+        for key, target in self.elements.get("no-endpoint-services", []):
+            if target not in _VERDICTS:
+                raise ParseError(_TOOL, 0, target, "goto reject-chain, or drop")
+            refused[_frontend(key)] = _VERDICTS[target]
+        cluster_ips = frozenset(_ip(key[0]) for key, _ in self.elements.get("cluster-ips", []))
+        return NftTable(tuple(services), node_ports, refused, cluster_ips, self.version)
+
+    def _endpoints(self, chain: str, through: tuple[str, ...] = ()) -> tuple[Socket, ...]:
+        """What the chain or those behind it (external-… → service-… → endpoint-…) translate to, in order."""
+        if chain not in self.targets:
+            raise ParseError(_TOOL, 0, chain, "a chain of this name in the table")
+        found = [_socket(text) for text in self.dnat.get(chain, [])]
+        for target in self.targets[chain]:
+            if target != "mark-for-masquerade" and target not in through:
+                found.extend(self._endpoints(target, (*through, chain)))
+        return tuple(dict.fromkeys(found))
+
+
+def _from_json(text: str) -> _Table:
+    try:
+        items = json.loads(text)["nftables"]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ParseError(_TOOL, 0, text, "a JSON object with 'nftables'") from error
+    table = _Table()
+    found = False
+    for item in items:
+        kind, value = next(iter(item.items()))
+        found = found or (kind == "table" and value.get("name") == "kube-proxy")
+        if kind == "metainfo":
+            table.version = value.get("version")
+        elif kind in ("map", "set") and value["name"] in _READ:
+            table.elements[value["name"]] = [_json_element(element) for element in value.get("elem", [])]
+        elif kind == "chain":
+            table.targets.setdefault(value["name"], [])
+            table.dnat.setdefault(value["name"], [])
+        elif kind == "rule":
+            _json_rule(table, value)
+    if not found:
+        raise ParseError(_TOOL, 0, text, "a table called kube-proxy")
+    return table
+
+
+def _json_element(element: Any) -> tuple[tuple[str, ...], str]:
+    key, verdict = element if isinstance(element, list) else (element, None)
+    if isinstance(key, dict) and "elem" in key:
+        key = key["elem"]["val"]
+    parts = key["concat"] if isinstance(key, dict) and "concat" in key else [key]
+    if not all(isinstance(part, (str, int)) for part in parts):
+        raise ParseError(_TOOL, 0, json.dumps(element), "an element of addresses, protocols and ports")
+    return tuple(map(str, parts)), _json_verdict(verdict) if verdict is not None else ""
+
+
+def _json_verdict(verdict: Any) -> str:
+    if isinstance(verdict, dict) and len(verdict) == 1:
+        name, value = next(iter(verdict.items()))
+        if name in ("goto", "jump"):
+            return str(value["target"])
+        if name in _VERDICTS:
+            return str(name)
+    raise ParseError(_TOOL, 0, json.dumps(verdict), "a verdict: goto, jump or drop")
+
+
+def _json_rule(table: _Table, rule: dict[str, Any]) -> None:
+    for statement in rule.get("expr", []):
+        for name, value in statement.items():
+            if name in ("goto", "jump"):
+                table.targets[rule["chain"]].append(str(value["target"]))
+            elif name == "vmap" and isinstance(value.get("data"), dict) and "set" in value["data"]:
+                verdicts = (_json_verdict(verdict) for _, verdict in value["data"]["set"])
+                table.targets[rule["chain"]].extend(verdict for verdict in verdicts if verdict not in _VERDICTS)
+            elif name == "dnat":
+                address, port = value.get("addr"), value.get("port")
+                table.dnat[rule["chain"]].append(f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}")
+
+
+def _from_text(text: str) -> _Table:
+    if not _OPEN.search(text):
+        raise ParseError(_TOOL, 1, text.split("\n", 1)[0], "'table ip kube-proxy {'")
+    table, closed = _Table(), False
+    for kind, name, lines in _blocks(text):
+        if kind == "end":
+            closed = True
+        elif kind == "chain":
+            rules = [_COMMENT.sub("", line) for line in lines]
+            targets = [target for rule in rules for target in _TARGET.findall(rule)]
+            table.targets[name] = [target for target in targets if target not in _VERDICTS]
+            table.dnat[name] = [target for rule in rules for target in _DNAT.findall(rule)]
+        elif name in _READ:
+            table.elements[name] = list(_text_elements(lines))
+    if not closed:
+        raise ParseError(_TOOL, 0, text[-80:], "'}' at the table's end: the text is cut off")
+    return table
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str, list[str]]]:
+    kind, name = "", ""
+    lines: list[str] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        opened = _BLOCK.match(line)
+        if opened and kind:
+            raise ParseError(_TOOL, number, line, f"'}}' at the end of {kind} {name}")
+        if opened:
+            kind, name, lines = opened[1], opened[2], []
+        elif kind and line.strip() == "}":
+            yield kind, name, lines
+            kind = ""
+        elif kind:
+            lines.append(line.strip())
+        elif line.rstrip() == "}":
+            yield "end", "", []
+
+
+def _text_elements(lines: list[str]) -> Iterator[tuple[tuple[str, ...], str]]:
+    whole = _COMMENT.sub("", " ".join(lines))
+    start = whole.find("elements = {")
+    if start < 0:
+        return
+    body, closing, _ = whole[start + len("elements = {") :].partition("}")
+    if not closing:
+        raise ParseError(_TOOL, 0, whole, "'}' at the end of the elements")
+    for element in body.split(","):
+        key, _, verdict = element.partition(" : ")
+        target = _TARGET.search(verdict)
+        yield tuple(part.strip() for part in key.split(" . ")), target[1] if target else verdict.strip()
+
+
+def _frontend(key: tuple[str, ...]) -> tuple[Socket, str]:
+    if len(key) != 3:
+        raise ParseError(_TOOL, 0, " . ".join(key), "address . protocol . port")
+    return Socket(_ip(key[0]), _port(key[2])), key[1]
+
+
+def _ip(text: str) -> IPAddress:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError as error:
+        raise ParseError(_TOOL, 0, text, "an address") from error
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) < 65536):
+        raise ParseError(_TOOL, 0, text, "a port number")
+    return int(text)
+
+
+def _socket(text: str) -> Socket:
+    found = socket_of(text)
+    if found is None:
+        raise ParseError(_TOOL, 0, text, "address:port behind 'dnat to'")
+    return found
