@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 
 from .observation import Observation, Trouble
@@ -54,12 +53,19 @@ _NOT_FOUND = (
 )
 
 
-def of_connection(node: str, argv: Sequence[str], stderr: bytes) -> Trouble | None:
-    """Why ssh or sudo did not let us in; None when its text is none of those known."""
-    text = stderr.decode("utf-8", "replace")
+def of_connection(node: str, host: str, command: str, text: str) -> Trouble | None:
+    """Why ssh or sudo did not let us in; None when its text is none of those known.
+
+    Args:
+        node: the node's name.
+        host: what ssh was told to connect to.
+        command: the connection as a person would try it.
+        text: what ssh and sudo said.
+    """
     for pattern, problem, remedy in _CONNECTION:
         if re.search(pattern, text):
-            return Trouble(node=node, problem=problem, command=shlex.join(argv), output=text.strip(), remedy=remedy)
+            said = remedy.replace("HOST", host).replace("NAME", node)
+            return Trouble(node=node, problem=problem, command=command, output=text.strip(), remedy=said)
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from .. import framing, troubles
 from ..channel import Command
@@ -44,10 +44,15 @@ class BatchChannel:
     """A Channel whose subclass only knows how to run one script.
 
     Several threads may use one channel.
+
+    Args:
+        node: the node's name, for Observations and errors.
+        host: what is connected to.
     """
 
-    def __init__(self, node: str) -> None:
+    def __init__(self, node: str, host: str) -> None:
         self.node = node
+        self.host = host
         self.log: list[RoundTrip] = []
         self._sessions = threading.BoundedSemaphore(SESSIONS)
 
@@ -81,6 +86,10 @@ class BatchChannel:
     def close(self) -> None:
         """End what the channel holds open; it may be called twice."""
 
+    def by_hand(self) -> str:
+        """The connection as a person would try it."""
+        raise NotImplementedError
+
     def _execute(self, script: bytes, timeout: float) -> Finished:
         raise NotImplementedError
 
@@ -88,21 +97,28 @@ class BatchChannel:
         last = framing.last_words(finished.stdout, boundary, commands)
         at = "while the connection was made" if not last else f"in: {last['command']}"
         return Trouble(
-            node=self.node, problem=f"no answer within {timeout:.0f} s, {at}", command=shlex.join(finished.argv),
-            output="\n".join(filter(None, (finished.error_text, last.get("output", "")))),
+            node=self.node, problem=f"no answer within {timeout:.0f} s, {at}", command=self.by_hand(),
+            output=_output(finished, last, boundary),
             remedy="a slow node or network: see it by hand with the command above, or give more time (--deadline)",
         )  # fmt: skip
 
     def _explain(self, finished: Finished, cut: str, boundary: str, commands: Sequence[Command]) -> Trouble:
-        known = troubles.of_connection(self.node, finished.argv, finished.stderr)
-        if known:
-            return known
+        # Once the script runs, "Connection refused" may be a command's own word.
+        if boundary.encode() not in finished.stdout:
+            known = troubles.of_connection(self.node, self.host, self.by_hand(), finished.error_text)
+            if known:
+                return known
         last = framing.last_words(finished.stdout, boundary, commands)
         return Trouble(
             node=self.node, problem=f"{cut} (exit status {finished.status})",
-            command=last.get("command", shlex.join(finished.argv)),
-            output="\n".join(filter(None, (finished.error_text, last.get("output", "")))),
-            remedy="the connection ended early: was sshd or the node restarted, or the session ended by a limit of its?",
+            command=last.get("command", self.by_hand()), output=_output(finished, last, boundary),
+            remedy=f"was sshd or the node restarted, or the session ended by a limit? By hand: {self.by_hand()}",
         )  # fmt: skip
+
+
+def _output(finished: Finished, last: Mapping[str, str], boundary: str) -> str:
+    """What a person may want to read of both streams: standard error without our markers, and the last command's output."""
+    errors = [line for line in finished.error_text.splitlines() if line.strip() and boundary not in line]
+    return "\n".join((*errors, last.get("output", "").strip())).strip()
 
 

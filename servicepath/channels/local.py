@@ -32,8 +32,12 @@ class LocalChannel(BatchChannel):
     """A Channel to this machine: directly as root, else by ``sudo -n``."""
 
     def __init__(self, node: str) -> None:
-        super().__init__(node)
+        super().__init__(node, "this machine")
         self.backend = LimitedLocalBackend()
+
+    def by_hand(self) -> str:
+        """The connection as a person would try it."""
+        return "sudo -n /bin/sh -c id"
 
     def _execute(self, script: bytes, timeout: float) -> Finished:
         return self.backend.execute(f"exec {LAUNCH}", stdin=script, timeout=timeout)

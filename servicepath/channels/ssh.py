@@ -92,13 +92,19 @@ class SshChannel(BatchChannel):
     """
 
     def __init__(self, node: str, host: str, login: SshLogin, sockets: SocketFolder) -> None:
-        super().__init__(node)
-        self.host = host
+        super().__init__(node, host)
+        self._login = login
         self._socket = sockets.new()
         self.backend = LimitedSshBackend(
             _hostspec(host, login), ssh_config=str(login.config) if login.config else None,
             ssh_identity_file=str(login.identity) if login.identity else None, ssh_extra_args=_options(self._socket),
         )  # fmt: skip
+
+    def by_hand(self) -> str:
+        """The connection as a person would try it."""
+        said = (("-F", self._login.config), ("-i", self._login.identity), ("-p", self._login.port), ("-l", self._login.user))
+        options = [word for flag, value in said if value for word in (flag, str(value))]
+        return shlex.join(("ssh", *options, self.host, "sudo -n /bin/sh -c id"))
 
     def close(self) -> None:
         """Tell the multiplexing master to exit, so that no ssh is left behind."""
