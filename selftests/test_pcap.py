@@ -18,6 +18,8 @@ from servicepath.parse.errors import ParseError
 from servicepath.parse.pcap import mentions, parse_pcap
 
 CASES = pathlib.Path(__file__).parent / "data" / "cases"
+MAC = "02:00:00:00:00:01"
+ETHER = Ether(src=MAC, dst=MAC)  # without a destination scapy would ask the network for one
 NAME = "kubernetes.default.svc.cluster.local"
 
 
@@ -30,12 +32,12 @@ def query(dns_id=0x1234, qtype="A", **ports):
 
 
 def pod_query(**ports):
-    return Ether() / IP(src="10.42.0.161", dst="10.42.1.113") / query(**ports)
+    return ETHER / IP(src="10.42.0.161", dst="10.42.1.113") / query(**ports)
 
 
 def tunnelled(inner, outer=None, dport=8472, vni=12345):
     outer = outer or IP(src="192.168.55.10", dst="192.168.55.11")
-    return Ether() / outer / UDP(sport=40123, dport=dport) / VXLAN(flags=8, vni=vni) / inner
+    return ETHER / outer / UDP(sport=40123, dport=dport) / VXLAN(flags=8, vni=vni) / inner
 
 
 def pcap(*frames, linktype=1, order="<", magic=0xA1B2C3D4, cut=None):
@@ -107,7 +109,7 @@ def test_pod_query_inside_vxlan():
 
 
 def test_ipv6_outside_and_inside():
-    inner = Ether() / IPv6(src="fd00:42::161", dst="fd00:42:1::113") / query(qtype="AAAA")
+    inner = ETHER / IPv6(src="fd00:42::161", dst="fd00:42:1::113") / query(qtype="AAAA")
     packet = one(pcap(tunnelled(inner, IPv6(src="fd00:55::10", dst="fd00:55::11"))))
 
     assert str(packet.outer) == "[fd00:55::10]:40123 → [fd00:55::11]:8472/UDP"
@@ -120,11 +122,11 @@ def test_the_port_decides_what_is_vxlan():
 
     assert one(iana, vxlan_port=4789).is_vxlan
     assert not one(iana).is_vxlan
-    assert not one(pcap(Ether() / IP() / UDP(dport=8472) / VXLAN(flags=0) / pod_query())).is_vxlan
+    assert not one(pcap(ETHER / IP() / UDP(dport=8472) / VXLAN(flags=0) / pod_query())).is_vxlan
 
 
 def test_what_vxlan_carries_need_not_be_ip():
-    packet = one(pcap(tunnelled(Ether() / ARP())))
+    packet = one(pcap(tunnelled(ETHER / ARP())))
 
     assert (packet.vni, packet.inner, packet.is_vxlan) == (12345, None, True)
 
@@ -132,7 +134,7 @@ def test_what_vxlan_carries_need_not_be_ip():
 @pytest.mark.parametrize(
     ("linktype", "link"),
     [
-        (1, Ether()), (1, Ether() / Dot1Q(vlan=7)), (1, Ether(type=0x88A8) / Dot1Q(vlan=7) / Dot1Q(vlan=8)),
+        (1, ETHER), (1, ETHER / Dot1Q(vlan=7)), (1, Ether(src=MAC, dst=MAC, type=0x88A8) / Dot1Q(vlan=7) / Dot1Q(vlan=8)),
         (113, CookedLinux(proto=0x800)), (276, CookedLinuxV2(proto=0x800)), (101, None), (12, None), (0, Raw(b"\2\0\0\0")),
     ],
 )  # fmt: skip
@@ -150,7 +152,7 @@ def test_unknown_link_type_is_refused():
 
 
 def test_what_is_not_ip_is_left_out():
-    assert parse_pcap(pcap(Ether() / ARP(), Ether(type=0x88CC) / b"lldp", b"short"), interface="x") == ()
+    assert parse_pcap(pcap(ETHER / ARP(), Ether(src=MAC, dst=MAC, type=0x88CC) / b"lldp", b"short"), interface="x") == ()
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
@@ -201,12 +203,12 @@ def test_a_snap_length_without_a_header_is_refused():
 
 def test_fragments():
     parts = fragment(IP(src="10.42.0.161", dst="10.42.1.113", id=9) / UDP(sport=43210, dport=7000) / Raw(b"x" * 2000), fragsize=1400)
-    first, last = parse_pcap(pcap(*(Ether() / part for part in parts)), interface="x")
+    first, last = parse_pcap(pcap(*(ETHER / part for part in parts)), interface="x")
 
     assert (first.outer.sport, first.outer.more_fragments, first.outer.fragment_offset) == (43210, True, 0)
     assert (last.outer.sport, last.outer.dport, last.outer.more_fragments, last.outer.fragment_offset) == (None, None, False, 1400)
     assert first.outer_checksum_ok is last.outer_checksum_ok is None
-    six = Ether() / IPv6(src="fd00::1", dst="fd00::2") / IPv6ExtHdrHopByHop() / IPv6ExtHdrFragment(m=1, nh=17) / query()
+    six = ETHER / IPv6(src="fd00::1", dst="fd00::2") / IPv6ExtHdrHopByHop() / IPv6ExtHdrFragment(m=1, nh=17) / query()
     packet = one(pcap(six))
     assert (packet.outer.dport, packet.outer.more_fragments, packet.outer.protocol) == (53, True, "UDP")
 
@@ -214,8 +216,8 @@ def test_fragments():
 def test_tcp_flags_and_dns_behind_its_length():
     message = bytes(DNS(id=7, qd=DNSQR(qname="a.b.", qtype="AAAA")))
     segment = IP(src="10.42.0.161", dst="10.43.0.10", flags="DF") / TCP(sport=5000, dport=53, flags="PA", options=[("NOP", None)] * 4)
-    syn = one(pcap(Ether() / IP() / TCP(flags="S", dport=53)))
-    packet = one(pcap(Ether() / segment / (struct.pack("!H", len(message)) + message)))
+    syn = one(pcap(ETHER / IP() / TCP(flags="S", dport=53)))
+    packet = one(pcap(ETHER / segment / (struct.pack("!H", len(message)) + message)))
 
     assert (syn.outer.tcp_flags, syn.payload_length, syn.dns_id) == ("S", 0, None)
     assert (packet.outer.tcp_flags, packet.dns_id, packet.question, packet.outer.dont_fragment) == ("PA", 7, "a.b. AAAA", True)
@@ -223,7 +225,7 @@ def test_tcp_flags_and_dns_behind_its_length():
 
 
 def test_ethernet_padding_is_no_payload():
-    frame = bytes(Ether() / IP() / TCP(flags="A")) + b"\0" * 6
+    frame = bytes(ETHER / IP() / TCP(flags="A")) + b"\0" * 6
 
     assert one(pcap(frame)).payload_length == 0
 
@@ -231,7 +233,7 @@ def test_ethernet_padding_is_no_payload():
 def test_dns_is_known_by_itself_on_other_ports():
     answer = IP() / UDP(sport=1053, dport=43210) / DNS(id=7, qr=1, qd=DNSQR(qname="a.b."))
     noise = IP() / UDP(sport=1053, dport=43210) / Raw(bytes(range(60)))
-    found = parse_pcap(pcap(Ether() / answer, Ether() / noise), interface="x")
+    found = parse_pcap(pcap(ETHER / answer, ETHER / noise), interface="x")
 
     assert [(p.dns_id, p.dns_response, p.question) for p in found] == [(7, True, "a.b. A"), (None, None, None)]
 
@@ -239,8 +241,8 @@ def test_dns_is_known_by_itself_on_other_ports():
 def test_questions_one_may_ask():
     ask, other = tunnelled(pod_query()), tunnelled(pod_query(sport=5), vni=6)
     reply = (
-        Ether() / IP(src="192.168.55.11", dst="192.168.55.10") / UDP(sport=999, dport=8472) / VXLAN(flags=8, vni=77)
-        / Ether() / IP(src="10.42.1.113", dst="10.42.0.161") / UDP(sport=53, dport=43210) / DNS(id=0x1234, qr=1, qd=DNSQR(qname=NAME))
+        ETHER / IP(src="192.168.55.11", dst="192.168.55.10") / UDP(sport=999, dport=8472) / VXLAN(flags=8, vni=77)
+        / ETHER / IP(src="10.42.1.113", dst="10.42.0.161") / UDP(sport=53, dport=43210) / DNS(id=0x1234, qr=1, qd=DNSQR(qname=NAME))
     )  # fmt: skip
     found = parse_pcap(pcap(ask, other, reply), interface="x")
 
@@ -259,7 +261,7 @@ def test_questions_one_may_ask():
 
 def test_twenty_among_two_hundred_thousand_are_found_at_once():
     ours = [bytes(tunnelled(pod_query(sport=43210 + n))) for n in range(20)]
-    theirs = bytes(tunnelled(Ether() / IP(src="10.42.0.99", dst="10.42.1.113") / query(sport=3333)))
+    theirs = bytes(tunnelled(ETHER / IP(src="10.42.0.99", dst="10.42.1.113") / query(sport=3333)))
     data = pcap(*(ours[n // 10_000] if n % 10_000 == 7 else theirs for n in range(200_000)))
     started = time.process_time()
 
@@ -272,8 +274,8 @@ def test_twenty_among_two_hundred_thousand_are_found_at_once():
 def test_a_first_look_by_address_alone_finds_ipv6_and_fragments():
     look = mentions([ip("fd00::1"), ip("10.42.0.161")])
 
-    assert look(bytes(Ether() / IPv6(src="fd00::1", dst="fd00::2")))
-    assert look(bytes(Ether() / IP(dst="10.42.0.161", frag=100) / ICMP()))
-    assert not look(bytes(Ether() / IP(src="10.0.0.1", dst="10.42.0.16") / query()))
+    assert look(bytes(ETHER / IPv6(src="fd00::1", dst="fd00::2")))
+    assert look(bytes(ETHER / IP(dst="10.42.0.161", frag=100) / ICMP()))
+    assert not look(bytes(ETHER / IP(src="10.0.0.1", dst="10.42.0.16") / query()))
     with pytest.raises(ValueError, match="address"):
         mentions([])

@@ -163,10 +163,10 @@ def _rules_wrong(node: str, found: Mode, expected: Mode, lines: tuple[str, ...])
     return Difference(subject, "are not as expected", wanted, actual, lines)
 
 
-def config_differences(node: str, status: AgentStatus, config: Mapping[str, str]) -> tuple[Difference, ...]:
+def config_differences(node: str, status: AgentStatus, config: Mapping[str, str] | None) -> tuple[Difference, ...]:
     """Where the running agent differs from the cilium-config ConfigMap: it was changed, and the agent not restarted since.
 
-    A key that is absent means a default and is not compared. With the replacement on, socket LB is on whatever
+    A key that is absent means a default and is not compared; None is a ConfigMap that was not found. With the replacement on, socket LB is on whatever
     ``bpf-lb-sock`` says (Cilium 1.14 and later, cilium/cilium#26758), so that the key is compared only with it off.
     """
     pairs = [("kube-proxy-replacement", "KubeProxyReplacement", status.kube_proxy_replacement)]
@@ -181,7 +181,7 @@ def config_differences(node: str, status: AgentStatus, config: Mapping[str, str]
             f"{key}: {config[key]}", running, (f"cilium-config: {key}: {config[key]}", f"cilium-dbg status: {label}: {running}"),
         )
         for key, label, running in pairs
-        if running is not None and config.get(key) and _plain(config[key]) != _plain(running)
+        if config and running is not None and config.get(key) and _plain(config[key]) != _plain(running)
     )  # fmt: skip
 
 
