@@ -59,7 +59,7 @@ def test_cluster_ip_is_known_by_the_map_and_not_by_the_status():
 
 def test_case_02_kube_proxy_is_active_beside_the_replacement():
     status = parse_status((CASES / "02-k3s-kpr-wanted-proxy-active" / "cilium-status-short.txt").read_text())
-    wanted = modes.expected_mode({"kpr": True, "routing": "native"})
+    wanted = modes.expected_mode(kube_proxy_replacement="true", routing="native")
     running = dataclasses.replace(found(status), socket_lb=True)
 
     (active,) = modes.judge_mode("node1", running, wanted)
@@ -113,12 +113,11 @@ def test_what_could_not_be_seen_is_not_judged():
 
 
 def test_pins_of_the_inventory():
-    assert modes.expected_mode({}) == modes.EXPECTED
-    assert modes.expected_mode({"kpr": False, "socket_lb": True}).socket_lb is True
-    assert modes.expected_mode({"kpr": True}).rules_current is None
-    assert modes.expected_mode({"routing": "native"}).tunnel is None
-    with pytest.raises(ValueError, match="sockets: not known; one of proxy_mode"):
-        modes.expected_mode({"sockets": True})
+    assert modes.expected_mode() == modes.EXPECTED
+    assert modes.expected_mode(socket_lb=True).socket_lb is True
+    assert modes.expected_mode(kube_proxy_replacement="True") == modes.EXPECTED_REPLACED
+    assert modes.expected_mode(routing="native").tunnel is None
+    assert modes.expected_mode(proxy_mode="nftables").rules_current is None
 
 
 def test_running_status_against_the_config_map():

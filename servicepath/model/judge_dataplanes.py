@@ -1,8 +1,8 @@
 """Do kube-proxy's rules, Cilium's Service list and Cilium's load-balancing map send to the same backends as the EndpointSlices?
 
 Each source is compared with the EndpointSlices, and Cilium's two views with each other, since the map can be wrong while the list
-is right and everything looks healthy (cilium/cilium#9684). What must be in the EndpointSlices' set on a node follows kube-proxy
-(Kubernetes v1.34, pkg/proxy/topology.go) and Cilium 1.19 (pkg/loadbalancer), which agree unless topology hints narrow it.
+is right and everything looks healthy (cilium/cilium#9684). What a node should send to is kube-proxy's rule (expected_endpoints);
+Cilium 1.19 (pkg/loadbalancer) has the same, unless topology hints narrow it, which Cilium follows only when told to.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from collections.abc import Iterable
 from .addresses import IPAddress, Socket
 from .cilium import AgentService, MapService, frontend
 from .difference import Difference
+from .expected_endpoints import differs_by_policy, expect, not_proxied
 from .services import ClusterObjects, Service, ServicePort
 
 RULES = "kube-proxy's rules"
 AGENT = "Cilium's Service list"
 MAP = "Cilium's load-balancing map"
-
-_PROXY_NAME = "service.kubernetes.io/service-proxy-name"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,12 +71,8 @@ class Dataplanes:
 
 def not_judged(objects: ClusterObjects, service: Service, port: ServicePort) -> str | None:
     """Why the three cannot be compared for this Service port; None: they can."""
-    if service.type == "ExternalName":
-        return f"{service.key} is an ExternalName Service: DNS answers with another name"
-    if service.headless or not service.cluster_ips:
-        return f"{service.key} is headless: it has no ClusterIP, so no dataplane holds it"
-    if _PROXY_NAME in service.labels:
-        return f"{service.key} is left to the proxy {service.labels[_PROXY_NAME]!r} by its label {_PROXY_NAME}"
+    if reason := not_proxied(service):
+        return reason
     config = objects.cilium_config or {}
     if port.protocol == "SCTP" and config.get("enable-sctp") != "true":
         return f"{service.key}: Cilium handles SCTP only with enable-sctp, which cilium-config does not set"
@@ -163,19 +158,15 @@ def _endpoints(objects: ClusterObjects, port: ServicePort) -> tuple[object, ...]
 def _expected(
     objects: ClusterObjects, service: Service, port: ServicePort, vip: IPAddress, node: str, protocol: str | None
 ) -> frozenset[Socket]:
-    """The serving endpoints of the address family; those on this node alone under internalTrafficPolicy Local."""
-    if service.internal_traffic_policy == "Local":
-        here = tuple(e for e in objects.endpoints if e.node_name == node)
-        objects = dataclasses.replace(objects, endpoints=here)
+    """Where the node should send; without a protocol, for all ports of the same number together."""
+    endpoints = objects.endpoints_of(service)
     ports = [port] if protocol else [p for p in service.ports if p.port == port.port]
-    return frozenset(s for p in ports for s in objects.serving(service, p) if s.ip.version == vip.version)
+    return frozenset(s for p in ports for s in expect(endpoints, service, p, node, vip.version).sockets)
 
 
 def _narrowed(objects: ClusterObjects, service: Service) -> str | None:
-    if service.traffic_distribution:
-        return f"trafficDistribution {service.traffic_distribution}"
-    hinted = any(endpoint.hints for endpoint in objects.endpoints_of(service))
-    return "topology hints in its EndpointSlices" if hinted else None
+    # internalTrafficPolicy Local is no choice of the node's: kube-proxy and Cilium both take the node's own endpoints.
+    return None if service.internal_traffic_policy == "Local" else differs_by_policy(service, objects.endpoints_of(service))
 
 
 def _unlike_slices(dataplanes: Dataplanes, view: View) -> Difference | None:

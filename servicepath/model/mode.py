@@ -58,8 +58,6 @@ _LABELS = {
     "routing": "routing",
     "tunnel": "tunnel",
 }
-_FLAGS = ("rules_current", "socket_lb", "cluster_ip_enabled")
-
 
 def replacement(status: AgentStatus) -> str | None:
     """The agent's word for its proxy replacement; Partial and Probe (before 1.14) are resolved by what is really on.
@@ -100,21 +98,25 @@ def rules_current(reached: Iterable[tuple[frozenset[Socket], frozenset[Socket]]]
     return all(sockets == serving for sockets, serving in pairs)
 
 
-def expected_mode(pins: Mapping[str, str | bool | None]) -> Mode:
-    """The expected mode: the default, with what the inventory's ``expect:`` pins.
-
-    Raises:
-        ValueError: for a key that is no field of Mode.
-    """
-    unknown = sorted(set(pins) - set(_LABELS))
-    if unknown:
-        raise ValueError(f"expect: {', '.join(unknown)}: not known; one of {', '.join(_LABELS)}")
-    # YAML reads ``kpr: false`` as a boolean; the agent says a word.
-    values = {key: value if key in _FLAGS or value is None else str(value) for key, value in pins.items()}
-    base = EXPECTED_REPLACED if values.get("kpr") in REPLACING else EXPECTED
-    if values.get("routing") == "native":
-        base = dataclasses.replace(base, tunnel=None)
-    return dataclasses.replace(base, **values)  # type: ignore[arg-type]
+def expected_mode(
+    *,
+    proxy_mode: str | None = None,
+    kube_proxy_replacement: str | None = None,
+    socket_lb: bool | None = None,
+    routing: str | None = None,
+    tunnel: str | None = None,
+) -> Mode:
+    """The expected mode: the suite's own, with what the inventory's ``expect:`` pins; None is not pinned."""
+    base = EXPECTED_REPLACED if _plain(kube_proxy_replacement) == "True" else EXPECTED
+    return dataclasses.replace(
+        base,
+        proxy_mode=proxy_mode or base.proxy_mode,
+        rules_current=base.rules_current if proxy_mode in (None, "iptables") else None,
+        kpr=kube_proxy_replacement or base.kpr,
+        socket_lb=base.socket_lb if socket_lb is None else socket_lb,
+        routing=routing or base.routing,
+        tunnel=tunnel or (None if routing == "native" else base.tunnel),
+    )
 
 
 def unseen(found: Mode, expected: Mode) -> tuple[str, ...]:
@@ -166,8 +168,9 @@ def _rules_wrong(node: str, found: Mode, expected: Mode, lines: tuple[str, ...])
 def config_differences(node: str, status: AgentStatus, config: Mapping[str, str] | None) -> tuple[Difference, ...]:
     """Where the running agent differs from the cilium-config ConfigMap: it was changed, and the agent not restarted since.
 
-    A key that is absent means a default and is not compared; None is a ConfigMap that was not found. With the replacement on, socket LB is on whatever
-    ``bpf-lb-sock`` says (Cilium 1.14 and later, cilium/cilium#26758), so that the key is compared only with it off.
+    A key that is absent means a default and is not compared; None is a ConfigMap that was not found. With the replacement on,
+    socket LB is on whatever ``bpf-lb-sock`` says (Cilium 1.14 and later, cilium/cilium#26758; the chart always writes "false"),
+    so that the key is compared only with it off.
     """
     pairs = [("kube-proxy-replacement", "KubeProxyReplacement", status.kube_proxy_replacement)]
     if status.kube_proxy_replacement not in REPLACING:
