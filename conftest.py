@@ -5,7 +5,12 @@ pytest_plugins = [
     "fixtures.connect",
     "fixtures.observe",
     "fixtures.traffic",
+    "fixtures.disruption",
+    "fixtures.selected",
+    "fixtures.setup",
     "fixtures.facts",
+    "fixtures.host_facts",
     "fixtures.flows",
+    "fixtures.evidence",
     "fixtures.report",
 ]

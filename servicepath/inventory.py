@@ -97,6 +97,7 @@ class Inventory(_Section):
         services: ``namespace/name``; empty for the cluster's DNS Service.
         pods: ``namespace/name`` of client Pods; empty for a choice on each node.
         probes: Service → port (name, or number as text) → what it speaks.
+        cluster_domain: the domain of the cluster's DNS (kubelet's clusterDomain).
         deadline: seconds for the whole run.
     """
 
@@ -111,6 +112,7 @@ class Inventory(_Section):
     probes: dict[NamespacedName, dict[str, Speaks]] = {}
     api_outage: ApiOutage | None = None
     expect: Expect = Expect()
+    cluster_domain: Text = "cluster.local"
     deadline: Annotated[float, pydantic.Field(gt=0)] = 600.0
     _file: pathlib.Path = pydantic.PrivateAttr(default=pathlib.Path("inventory.yaml"))
 

@@ -4,7 +4,7 @@ What is asked, and under which name the Observation is found (``6`` variants onl
 
     iptables-nft-save, iptables-legacy-save      all tables with counters; status 127: that back end's tool is absent
     ip6tables-nft-save, ip6tables-legacy-save    the same for IPv6
-    ip-addr, ip-link, ip-route, ip-rule          JSON of iproute2; ip-route holds every table
+    ip-addr, ip-route, ip-rule                   JSON of iproute2; ip-addr with link details, ip-route with every table
     ip6-route, ip6-rule                          IPv6
     route-get-10.43.0.10                         the kernel's answer for one address (``lookup_name``); status 2: unreachable
     listeners                                    ss -Htulnp
@@ -23,7 +23,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from ..channel import Command
-from ..model.addresses import IPAddress, IPNetwork
+from ..model.addresses import IPAddress
 from ..observation import Observation
 
 # Where container runtimes mount network namespaces: CNI's (containerd, CRI-O, k3s) and Docker's.
@@ -73,8 +73,7 @@ def commands(
     """
     found = [*_rules("iptables"), *(_rules("ip6tables") if ipv6 else ())]
     found += [
-        Command("ip-addr", ("ip", "-j", "addr", "show")),
-        Command("ip-link", ("ip", "-j", "-d", "link", "show")),
+        Command("ip-addr", ("ip", "-j", "-d", "addr", "show")),
         Command("ip-route", ("ip", "-4", "-j", "route", "show", "table", "all")),
         Command("ip-rule", ("ip", "-4", "-j", "rule", "show")),
         Command("listeners", ("ss", "-Htulnp")),
@@ -97,11 +96,6 @@ def commands(
 def lookup_name(ip: IPAddress) -> str:
     """The name of the Observation that answers ``ip route get`` for an address (fit for a file: an IPv6 colon is a dash)."""
     return f"route-get-{str(ip).replace(':', '-')}"
-
-
-def address_in(cidr: IPNetwork) -> IPAddress:
-    """An address by which to ask the kernel's way into a PodCIDR."""
-    return cidr[min(2, cidr.num_addresses - 1)]
 
 
 def namespaces(observation: Observation) -> dict[IPAddress, tuple[str, str]]:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from .addresses import IPAddress, Socket
 from .difference import Difference
 from .flows import Trace
+from .judge_conntrack import judge_entry
 
 
 class Translator(enum.Enum):
@@ -61,7 +62,7 @@ def unanswered(traces: Iterable[Trace], expected: dict[str, frozenset[str]]) -> 
 
 
 def not_by_conntrack(
-    traces: Iterable[Trace], serving: Collection[Socket], remote_sources: Collection[IPAddress], node: str
+    traces: Iterable[Trace], serving: frozenset[Socket], remote_sources: Collection[IPAddress], node: str
 ) -> tuple[Difference, ...]:  # fmt: skip
     """Host flows that the host's conntrack does not hold as translated to a serving backend, with a way back.
 
@@ -71,22 +72,15 @@ def not_by_conntrack(
         remote_sources: addresses that a remote backend can answer: the node's CiliumInternalIPs.
         node: the client's node; flows to a backend on it may keep the node's own address.
     """
-    wrong = []
+    wrong: list[Difference] = []
     for trace in traces:
         subject = f"{trace.probe.id}: host port {trace.probe.sport} → {trace.probe.target}/{trace.probe.port.protocol}"
         entries = [e for e in trace.conntrack if e.original[1] == trace.probe.target]
         if not entries:
             wrong.append(Difference(subject, "not in the host's conntrack", "one entry", "none", _tables(trace)))
+        far = trace.backend_node not in (None, node)
         for entry in entries:
-            raw = (entry.raw,)
-            if entry.reply[0] == trace.probe.target:
-                wrong.append(Difference(subject, "not translated", "a reply from a backend", f"from {entry.reply[0]}", raw))
-            elif entry.reply[0] not in serving:
-                expected = "a reply from one of " + ", ".join(map(str, sorted(serving, key=str)))
-                wrong.append(Difference(subject, "translated to no serving endpoint", expected, str(entry.reply[0]), raw))
-            elif trace.backend_node not in (None, node) and entry.reply[1].ip not in remote_sources:
-                expected = "an answer to " + " or ".join(map(str, remote_sources))
-                wrong.append(Difference(subject, "a source that the backend cannot answer", expected, str(entry.reply[1]), raw))
+            wrong += judge_entry(entry, trace.probe.target.ip, trace.probe.port, serving, remote_sources, remote_pod=far)
     return tuple(wrong)
 
 
