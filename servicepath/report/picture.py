@@ -20,7 +20,7 @@ LEFT = 26
 _PAD = 8
 _LINE = 16
 _MONO = 6.7  # width of a character at 11 px in the widest usual monospaced face
-_SANS = 6.6  # average at 12 px
+_SANS = 7.4  # average at 12 px, bold, in a wide face
 _ARROW = " → "
 
 
@@ -119,7 +119,7 @@ def header_lines(header: str, previous: frozenset[str], limit: int) -> list[tupl
     lines: list[tuple[Span, ...]] = []
     for index, end in enumerate(ends):
         arrow = Span("→ ") if index else Span("")
-        pieces = textwrap.wrap(end.text, limit - 2) or [""]
+        pieces = textwrap.wrap(end.text, limit - len(arrow.text)) or [""]
         lines.extend((arrow if not number else Span(""), Span(piece, end.changed)) for number, piece in enumerate(pieces))
     return lines
 
@@ -136,34 +136,32 @@ class _Pen:
     def hop(self, hop: Hop, previous: frozenset[str]) -> None:
         self.dots.append(self.y + 8)
         self._words(hop.place, "place", LEFT)
-        self.y += 3
+        self.y += 6
         if hop.outer is None:
             self._box(hop.header, previous, "plain", LEFT, WIDTH - LEFT - 1)
         else:
             self._nested(hop, hop.outer, previous)
         if hop.note:
-            self.y += 5
+            self.y += 3
             self._words(hop.note, "note", LEFT)
         self.y += 12
 
     def _nested(self, hop: Hop, outer: str, previous: frozenset[str]) -> None:
         top, width = self.y, WIDTH - LEFT - 1
         slot = len(self.boxes)
-        self.y += 4
         self._label("outer", LEFT + _PAD)
         self._header(outer, frozenset(), LEFT + _PAD, width - 2 * _PAD)
-        self.y += 6
+        self.y += 8
         self._box(hop.header, previous, "inner", LEFT + _PAD, width - 2 * _PAD)
         self.y += _PAD
         self.boxes.insert(slot, Box(LEFT, top, width, self.y - top, "outer"))  # below the box that it holds
 
     def _box(self, header: str, previous: frozenset[str], kind: str, x: float, width: float) -> None:
         top = self.y
-        self.y += 4
         if kind == "inner":
             self._label("inner", x + _PAD)
         self._header(header, previous, x + _PAD, width - 2 * _PAD)
-        self.y += 6
+        self.y += 7
         self.boxes.append(Box(x, top, width, self.y - top, kind))
 
     def _header(self, header: str, previous: frozenset[str], x: float, width: float) -> None:
@@ -172,9 +170,9 @@ class _Pen:
             self.texts.append(Text(x, self.y, "header", spans))
 
     def _label(self, label: str, x: float) -> None:
-        self.y += 11
+        self.y += 13
         self.texts.append(Text(x, self.y, "label", (Span(label),)))
-        self.y -= 2
+        self.y -= 1
 
     def _words(self, words: str, kind: str, x: float) -> None:
         for line in textwrap.wrap(words, int((WIDTH - x) / _SANS)) or [""]:
