@@ -5,7 +5,7 @@ import pytest
 from servicepath.model import judge_flows, judge_wire
 from servicepath.model.difference import explain
 
-pytestmark = pytest.mark.traffic
+pytestmark = [pytest.mark.traffic, pytest.mark.needs("iptables", "not-replaced")]
 
 DIG = "ssh {node} 'dig +tries=1 +time=1 +short @{vip} kubernetes.default.svc.cluster.local A'"
 COUNTERS = "ssh {node} 'sudo iptables-save -c -t nat | grep {namespace}/{service}'"
@@ -42,11 +42,11 @@ def test_host_marked_for_masquerade(host_flows, host_growth, evidence):
 
 
 @pytest.mark.conclusion(section="§8, §10.4", see=("ssh {node} 'sudo conntrack -L -d {vip}'",))
-def test_host_translated_by_conntrack(host_flows, serving, answerable_sources, node, evidence):
+def test_host_translated_by_conntrack(host_flows, serving, cilium_internal_ips, node, evidence):
     """The host's conntrack holds each flow: to the ClusterIP one way; from the backend, to a source it can answer, the other."""
     evidence.tables("The host's conntrack entries of the flows", host_flows)
 
-    wrong = judge_flows.not_by_conntrack(host_flows, serving, answerable_sources, node.name)
+    wrong = judge_flows.not_by_conntrack(host_flows, serving, cilium_internal_ips, node.name)
 
     assert not wrong, explain(wrong)
 

@@ -5,7 +5,7 @@ import pytest
 from servicepath.model import judge_flows, judge_replacement, judge_wire
 from servicepath.model.difference import explain
 
-pytestmark = pytest.mark.traffic
+pytestmark = [pytest.mark.traffic, pytest.mark.needs("iptables", "not-replaced")]
 
 NSLOOKUP = "kubectl exec POD -- nslookup kubernetes.default.svc.cluster.local {vip}"
 COUNTERS = "ssh {node} 'sudo iptables-save -c -t nat | grep {namespace}/{service}'"
@@ -46,13 +46,13 @@ def test_pod_translated_by_ebpf(pod_flows, control_flows, serving, evidence):
 
 
 @pytest.mark.conclusion(section="§8, §10.7", see=("ssh {node} 'sudo tcpdump -ni any -nn host {vip} or port 53'",))
-def test_translated_at_the_pod(remote_pod_flows, seen_at_both_ends_of_the_translation, client, vip, evidence):
+def test_translated_at_the_pod(remote_pod_flows, seen_at_the_tunnel, client_ip, vip, evidence):
     """The packet leaves the Pod for the ClusterIP and enters the tunnel device for the backend."""
     evidence.packets("At the Pod's interface and at the tunnel device", remote_pod_flows, "client-lxc", "tunnel")
 
     wrong = (
         *judge_wire.not_to_the_clusterip(remote_pod_flows, "client-lxc"),
-        *judge_wire.not_from_to(remote_pod_flows, "tunnel", {client}),
+        *judge_wire.not_from_to(remote_pod_flows, "tunnel", {client_ip}),
         *judge_wire.carrying(remote_pod_flows, "tunnel", vip),
     )
 

@@ -5,7 +5,7 @@ import pytest
 from servicepath.model import judge_wire
 from servicepath.model.difference import explain
 
-pytestmark = pytest.mark.traffic
+pytestmark = [pytest.mark.traffic, pytest.mark.needs("not-replaced", "tunnel")]
 
 TCPDUMP = "ssh {node} 'sudo timeout 15 tcpdump -ni enp1s0 -nn -vv udp port 8472'"
 
@@ -21,17 +21,17 @@ def test_tunnel_endpoints(remote_pod_flows, seen_on_the_underlay, underlay, evid
 
 
 @pytest.mark.conclusion(section="§8, §10.7", see=(TCPDUMP,))
-def test_inner_is_the_pod(remote_pod_flows, seen_on_the_underlay, client, evidence):
+def test_inner_is_the_pod(remote_pod_flows, seen_on_the_underlay, client_ip, evidence):
     """The inner header goes from the client Pod's IP to the backend's IP and port."""
     evidence.packets("On the underlay", remote_pod_flows, "underlay")
 
-    wrong = judge_wire.not_from_to(remote_pod_flows, "underlay", {client})
+    wrong = judge_wire.not_from_to(remote_pod_flows, "underlay", {client_ip})
 
     assert not wrong, explain(wrong)
 
 
 @pytest.mark.conclusion(section="§8, §10.7", see=(TCPDUMP,))
-def test_no_clusterip_inside(remote_flows, seen_on_the_underlay_all, vip, evidence):
+def test_no_clusterip_inside(remote_flows, vip, evidence):
     """Neither inside VXLAN nor plain on the underlay does a Pod's or host's flow carry the ClusterIP, either way."""
     evidence.packets("On the underlay", remote_flows, "underlay")
 
@@ -41,13 +41,13 @@ def test_no_clusterip_inside(remote_flows, seen_on_the_underlay_all, vip, eviden
 
 
 @pytest.mark.conclusion(section="§8", see=(TCPDUMP,))
-def test_same_way_for_aaaa(remote_a_and_aaaa, underlay, client, evidence):
+def test_same_way_for_aaaa(remote_a_and_aaaa, underlay, client_ip, evidence):
     """A and AAAA queries, each on a socket of its own, take the same way."""
     evidence.packets("On the underlay", remote_a_and_aaaa, "underlay")
 
     wrong = (
         *judge_wire.not_between_nodes(remote_a_and_aaaa, underlay),
-        *judge_wire.not_from_to(remote_a_and_aaaa, "underlay", {client}),
+        *judge_wire.not_from_to(remote_a_and_aaaa, "underlay", {client_ip}),
     )
 
     assert not wrong, explain(wrong)
@@ -64,7 +64,7 @@ def test_answer_comes_back(remote_pod_flows, seen_on_the_underlay, evidence):
 
 
 @pytest.mark.conclusion(section="§8", see=(TCPDUMP, "ssh {node} 'sudo conntrack -L -d {vip}'"))
-def test_host_inner_source(remote_host_flows, host_seen_on_the_underlay, cilium_internal_ips, evidence):
+def test_host_inner_source(remote_host_flows, cilium_internal_ips, evidence):
     """Host traffic is translated before encapsulation: inside it goes from the CiliumInternalIP to the backend, and back to it."""
     evidence.packets("On the underlay", remote_host_flows, "underlay")
     evidence.tables("The host's conntrack entries of the flows", remote_host_flows)
@@ -78,13 +78,13 @@ def test_host_inner_source(remote_host_flows, host_seen_on_the_underlay, cilium_
 
 
 @pytest.mark.conclusion(section="§8", see=("ssh {node} 'sudo tcpdump -ni any -nn host {vip} or port 53'",))
-def test_local_backend_untunnelled(local_pod_flows, seen_at_both_pods, client, vip, evidence):
+def test_local_backend_untunnelled(local_pod_flows, seen_at_both_pods, client_ip, vip, evidence):
     """Traffic to a local backend leaves the client's lxc for the ClusterIP, reaches the backend's lxc, and never enters the tunnel."""
     evidence.packets("At both Pods' interfaces", local_pod_flows, "client-lxc", "backend-lxc", "tunnel", "underlay")
 
     wrong = (
         *judge_wire.not_to_the_clusterip(local_pod_flows, "client-lxc"),
-        *judge_wire.not_from_to(local_pod_flows, "backend-lxc", {client}),
+        *judge_wire.not_from_to(local_pod_flows, "backend-lxc", {client_ip}),
         *judge_wire.anywhere(local_pod_flows, "tunnel"),
         *judge_wire.anywhere(local_pod_flows, "underlay"),
     )

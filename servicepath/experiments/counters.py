@@ -35,18 +35,18 @@ def conntrack(name: str, addresses: Sequence[IPAddress]) -> Command:
     return Command(name, ("sh", "-c", _CONNTRACK.format(patterns=patterns)))
 
 
-def cut(number: int, save_tool: str, addresses: Sequence[IPAddress]) -> tuple[Command, ...]:
+def cut(number: int, save_tool: tuple[str, ...], addresses: Sequence[IPAddress]) -> tuple[Command, ...]:
     """The commands of one cut, named ``cut-N-…``.
 
     Args:
         number: of the cut, from 0.
-        save_tool: the iptables-save program of the back end that holds KUBE-SERVICES (``iptables-nft-save``).
+        save_tool: the command that prints the nat table of the back end that holds KUBE-SERVICES, with counters.
         addresses: the ClusterIPs under test and the client Pod's address.
     """
     return (
         conntrack(f"cut-{number}-conntrack-1", addresses),
         Command(f"cut-{number}-sync-1", ("sh", "-c", _SYNC_MARK)),
-        Command(f"cut-{number}-nat", (save_tool, "-c", "-t", "nat")),
+        Command(f"cut-{number}-nat", save_tool),
         Command(f"cut-{number}-sync-2", ("sh", "-c", _SYNC_MARK)),
         conntrack(f"cut-{number}-conntrack-2", addresses),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..model.addresses import IPAddress, Socket
 from ..model.flows import Probe, Source
@@ -59,27 +59,36 @@ class Surroundings:
     route_mtu: int | None
 
 
-def plan(node: str, save_tool: str, targets: Sequence[Target], name: str, around: Surroundings, sources: Mapping[Source, bool]) -> NodePlan:
+def plan(node: str, save_tool: tuple[str, ...], targets: Sequence[Target], name: str, around: Surroundings) -> NodePlan:
     """The plan for one node.
 
     Args:
         node: the node's name.
-        save_tool: the iptables-save program of the back end in use.
+        save_tool: the command that prints the nat table with counters, of the back end in use.
         targets: the ports to probe.
         name: the DNS name to ask for.
         around: the node's surroundings.
-        sources: from where to send.
     """
     ports = probe.source_ports()
     probes: list[Probe] = []
     for target in targets:
-        if sources[Source.HOST]:
-            probes += _host_probes(target, name, ports)
-        if sources[Source.POD] and around.client:
+        probes += _host_probes(target, name, ports)
+        if around.client:
             probes += _pod_probes(target, name, ports, around.route_mtu)
     vips = tuple(dict.fromkeys(t.vip for t in targets))
-    addresses = (*vips, around.client.ip) if around.client else vips
-    return NodePlan(node, save_tool, addresses, tuple(probes), _taps(around, vips), around.client.netns if around.client else None)
+    client = around.client
+    addresses = (*vips, client.ip) if client else vips
+    return NodePlan(
+        node, save_tool, addresses, tuple(probes), _taps(around, vips), client.netns if client else None, client.ip if client else None
+    )  # fmt: skip
+
+
+def renewed(old: NodePlan) -> NodePlan:
+    """The same plan with other source ports, for another attempt: an old port's flow would be no new one."""
+    ports = probe.source_ports()
+    used = {p.sport for p in old.probes}
+    fresh = (port for port in ports if port not in used)
+    return dataclasses.replace(old, probes=tuple(dataclasses.replace(p, sport=next(fresh)) for p in old.probes))
 
 
 def _host_probes(target: Target, name: str, ports: Iterator[int]) -> Iterator[Probe]:

@@ -33,10 +33,10 @@ _NAMESPACES = "/run/netns/* /var/run/docker/netns/*"
 # says that it is the back end that is asked for ("(nf_tables)", "(legacy)", nothing before 1.8).
 _SAVE = """
 for tool in {family}-{backend}-save "xtables-{backend}-multi {family}-save"; do
-  if command -v "${{tool%% *}}" >/dev/null; then exec $tool -c; fi
+  if command -v "${{tool%% *}}" >/dev/null; then exec $tool -c{table}; fi
 done
 case "$({family}-save -V 2>/dev/null || {family} -V 2>/dev/null)" in
-  {pattern}) exec {family}-save -c;;
+  {pattern}) exec {family}-save -c{table};;
 esac
 echo "{family}-{backend}-save: not found" >&2; exit 127
 """
@@ -108,10 +108,20 @@ def namespaces(observation: Observation) -> dict[IPAddress, tuple[str, str]]:
     return {ipaddress.ip_address(ip): (path, addresses) for ip, path, addresses in lines}
 
 
+def save_rules(family: str, backend: str, table: str | None = None) -> tuple[str, ...]:
+    """The command that prints the rules of one back end with their counters; status 127 where the node has no program for it.
+
+    Args:
+        family: iptables or ip6tables.
+        backend: nft or legacy.
+        table: only this one; None for all.
+    """
+    only = f" -t {table}" if table else ""
+    return ("sh", "-c", _SAVE.format(family=family, backend=backend, pattern=_PATTERN[backend], table=only).strip())
+
+
 def _rules(family: str) -> Iterable[Command]:
-    for backend, pattern in _PATTERN.items():
-        script = _SAVE.format(family=family, backend=backend, pattern=pattern).strip()
-        yield Command(f"{family}-{backend}-save", ("sh", "-c", script))
+    return (Command(f"{family}-{backend}-save", save_rules(family, backend)) for backend in _PATTERN)
 
 
 def _find_namespaces(ips: Sequence[IPAddress]) -> str:

@@ -26,19 +26,21 @@ class NodePlan:
 
     Attributes:
         node: the node's name.
-        save_tool: the iptables-save program of the back end in use.
+        save_tool: the command that prints the nat table with counters, of the back end in use.
         addresses: the ClusterIPs under test and the client Pod's address: conntrack entries that name none are not kept.
         probes: every flow to send, of all windows.
         taps: where to capture.
         client_netns: path of the client Pod's network namespace on the node; None when the node has no client Pod.
+        client: that Pod's address.
     """
 
     node: str
-    save_tool: str
+    save_tool: tuple[str, ...]
     addresses: tuple[IPAddress, ...]
     probes: tuple[Probe, ...]
     taps: tuple[capture.Tap, ...]
     client_netns: str | None
+    client: IPAddress | None
 
     def window(self, name: str) -> tuple[Probe, ...]:
         """The probes of one window."""
