@@ -1,0 +1,80 @@
+"""Observations and what becomes of them: the archive, and the reading of failures."""
+
+from __future__ import annotations
+
+import pytest
+
+from servicepath import troubles
+from servicepath.observation import Archive, Observation
+
+
+def said(status, stderr="", stdout="", argv=("tcpdump", "-w", "-"), name="capture"):
+    return Observation("worker1", name, argv, status, stdout.encode(), stderr.encode(), 1764480001.25, 0.5)
+
+
+def test_what_is_kept_comes_back_equal(tmp_path):
+    kept = (
+        Observation("api", "services", ("GET", "/api/v1/services"), 0, b"{}", b"", 1.5, 0.25),
+        Observation("worker1", "capture-underlay", ("tcpdump", "-w", "-"), None, bytes(range(256)), "é".encode(), 2.0, 9.0),
+        Observation("worker1", "route-get-fd00--a", ("ip", "route"), 2, b"", b"", 2.0, 0.0),
+    )
+
+    Archive(tmp_path).add(kept)
+
+    assert Archive(tmp_path).load() == kept
+    assert Archive(tmp_path).file_of(kept[1]).read_bytes() == bytes(range(256))
+
+
+def test_clearing_leaves_what_is_not_ours(tmp_path):
+    archive = Archive(tmp_path)
+    archive.add([said(0)])
+    (tmp_path / ".gitkeep").touch()
+    (tmp_path / "worker1" / "notes.txt").touch()
+
+    archive.clear()
+
+    assert archive.load() == ()
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [".gitkeep", "notes.txt"]
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", ".hidden"])
+def test_a_name_cannot_leave_the_folder(tmp_path, name):
+    with pytest.raises(ValueError, match="not fit for a file name"):
+        Archive(tmp_path).add([said(0, name=name)])
+
+
+@pytest.mark.parametrize(
+    ("observation", "tool"),
+    [
+        (said(127, "timeout: failed to run command 'tcpdump': No such file or directory"), "tcpdump"),
+        (said(127, "timeout: failed to run command ‘tcpdump’: No such file or directory"), "tcpdump"),
+        (said(127, "sh: 3: tcpdump: not found", argv=("sh", "-c", "tcpdump | x")), "tcpdump"),
+        (said(127, "sh: line 8: tcpdump: command not found", argv=("sh", "-c", "x")), "tcpdump"),
+        (said(127, "nsenter: failed to execute dig: No such file or directory", argv=("nsenter", "--net=x", "dig")), "dig"),
+        (said(127, "timeout: can't execute 'conntrack': No such file or directory"), "conntrack"),
+        (said(127, ""), "tcpdump"),
+        (said(1, "x: not found"), None),
+    ],
+)
+def test_a_tool_that_is_absent_is_named(observation, tool):
+    assert troubles.missing_tool(observation) == tool
+
+
+@pytest.mark.parametrize(
+    ("observation", "problem", "remedy"),
+    [
+        (said(127, "sh: 1: dig: not found"), "capture: dig is not on the node", "install the Debian package dnsutils"),
+        (said(127, "sh: 1: blub: not found"), "capture: blub is not on the node", "install blub"),
+        (said(None), "capture: not finished after 0 s, ended", "see it by hand; is the node overloaded?"),
+        (said(1, "tcpdump: no such device"), "capture: exit status 1", None),
+    ],
+)
+def test_a_command_that_failed_says_why_and_what_to_do(observation, problem, remedy):
+    trouble = troubles.of_command(observation)
+
+    assert (trouble.problem, trouble.remedy, trouble.command) == (problem, remedy, "tcpdump -w -")
+
+
+def test_statuses_that_are_expected_are_no_trouble():
+    assert troubles.of_command(said(0)) is None
+    assert troubles.of_command(said(2), allowed=(0, 2)) is None
