@@ -35,6 +35,16 @@ class Translation:
     socket: Socket | None
     proof: str | None
 
+    def __str__(self) -> str:
+        """The chain, where it sends to, and how that is known."""
+        known = {
+            "rule": "its DNAT rule says so",
+            "hash": "the rule could not be read; the chain's name is the hash of this endpoint",
+            "comment": "the rule could not be read; only a comment says so",
+            None: "the rule could not be read, and no serving endpoint has this hash",
+        }
+        return f"{self.choice.chain} ({self.backend}): {self.socket or 'no endpoint'}: {known[self.proof]}"
+
 
 def translations(port: ServicePort, ip: IPAddress, nat: NodeRules, expected: Expected) -> tuple[Translation, ...]:
     """Tell where each endpoint chain of the port sends to; by weaker proof where the tool could not print the rule.

@@ -14,6 +14,8 @@ from .rules import SERVICES, Rule, Ruleset
 from .service_rules import NodeRules
 from .services import ClusterObjects, Service, ServicePort
 
+_SHOWN = 200  # lines of evidence; a cluster may have ten thousand Services
+
 _MINOR = re.compile(r"v?1\.(\d+)")
 
 # Before this minor version external traffic went to KUBE-XLB (policy Local) or straight to KUBE-SVC.
@@ -60,6 +62,32 @@ def predicts_kubernetes(ruleset: Ruleset, objects: ClusterObjects) -> bool:
     if service is None or not service.ports:
         return False
     return all(_is_predicted(ruleset, objects, service, port) for port in service.ports)
+
+
+def describe(node: str, nat: NodeRules, objects: ClusterObjects) -> tuple[str, ...]:
+    """One line a Service port, as evidence: its chain's predicted names, and whether the node has them."""
+    lines = []
+    endpoints = expected_endpoints.by_service(objects)
+    for _, ruleset in nat.holding:
+        for service in objects.services:
+            mine = endpoints.get((service.namespace, service.name), ())
+            reason = expected_endpoints.not_proxied(service)
+            if reason:
+                lines.append(f"no chain: {reason}")
+                continue
+            for port in service.ports:
+                expected = expected_endpoints.expect(mine, service, port, node, ruleset.family)
+                lines.append(_described(ruleset, port, expected))
+    return (*lines[:_SHOWN], *((f"… and {len(lines) - _SHOWN} more",) if len(lines) > _SHOWN else ()))
+
+
+def _described(ruleset: Ruleset, port: ServicePort, expected: Expected) -> str:
+    names = [chain_names.service_chains(port, chain_names.LOCAL if expected.local else chain_names.CLUSTER)]
+    names += [chain_names.endpoint_chains(port, socket) for socket in sorted(expected.sockets)]
+    there = [next((name for name in group if ruleset.chain("nat", name)), f"{group[0]} (not there)") for group in names]
+    if not expected.sockets:
+        return f"{port.chain_key}/{port.protocol}: no serving endpoint on this node, and so no chain"
+    return f"{port.chain_key}/{port.protocol} = {' '.join(there)}"
 
 
 def _is_predicted(ruleset: Ruleset, objects: ClusterObjects, service: Service, port: ServicePort) -> bool:

@@ -71,6 +71,19 @@ def judge_equal_rules(all_rules: Mapping[str, NodeRules], objects: ClusterObject
     return tuple(wrong)
 
 
+def describe(all_rules: Mapping[str, NodeRules], objects: ClusterObjects) -> tuple[str, ...]:
+    """What was compared, as evidence: the nodes, the frontends, and the Services that policy leaves out."""
+    active = {node: nat.active for node, nat in all_rules.items() if nat.active is not None}
+    endpoints = expected_endpoints.by_service(objects)
+    lines = [f"{node}: KUBE-SERVICES has rules for {len(set(ruleset.frontends()))} frontends" for node, ruleset in active.items()]
+    lines.append(f"compared on all of them: {len(_frontends(active, objects))} ClusterIP ports")
+    for service in objects.services:
+        reason = expected_endpoints.differs_by_policy(service, endpoints.get((service.namespace, service.name), ()))
+        if reason and not expected_endpoints.not_proxied(service):
+            lines.append(f"not compared: {service.key}: {reason}")
+    return tuple(lines)
+
+
 def _frontends(active: Mapping[str, Ruleset], objects: ClusterObjects) -> dict[Frontend, str]:
     """The frontends to compare: ClusterIPs without such a policy, and what KUBE-SERVICES holds for no address that the API knows."""
     endpoints = expected_endpoints.by_service(objects)

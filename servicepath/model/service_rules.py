@@ -7,7 +7,7 @@ rule stands in KUBE-SERVICES, is read, too.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from . import rule_entry
 from .addresses import IPAddress, Socket
@@ -147,28 +147,31 @@ class ServiceWalk:
         return tuple(choice for choice in self.choices if not choice.told)
 
     @property
-    def lines(self) -> tuple[str, ...]:
-        """All rules of the way as the tool printed them, for the report."""
-        return tuple(dict.fromkeys(rule.raw for rule in self._rules()))
+    def way_in(self) -> tuple[str, ...]:
+        """The lines from the hooks to the Service's chain, or to the refusal in filter."""
+        rules = [rule for entry in self.entries for rule in (*entry.before, entry.stopped, *entry.conditional, entry.rule) if rule]
+        old = (self.masquerade_rule,) if self.masquerade_rule and self.masquerade_rule.chain == SERVICES else ()
+        return _raw((*rules, *old, *self.service_rules, *(self.filter_entries if self.refusals else ()), *self.refusals))
 
-    def _rules(self) -> Iterator[Rule]:
-        for entry in self.entries:
-            yield from entry.before
-            if entry.rule:
-                yield entry.rule
-        if self.masquerade_rule and self.masquerade_rule.chain == SERVICES:
-            yield self.masquerade_rule
-        yield from self.service_rules
-        if self.masquerade_rule:
-            yield self.masquerade_rule
-        yield from self.strange
-        yield from self.affinity
-        yield from (choice.jump for choice in self.choices)
-        for choice in self.choices:
-            if choice.hairpin:
-                yield choice.hairpin
-            yield from choice.dnat
-        yield from self.refusals
+    @property
+    def choosing(self) -> tuple[str, ...]:
+        """The lines of the Service's own chain."""
+        own = (self.masquerade_rule,) if self.masquerade_rule else ()
+        return _raw((*own, *self.strange, *self.affinity, *(choice.jump for choice in self.choices)))
+
+    @property
+    def translating(self) -> tuple[str, ...]:
+        """The lines of the endpoints' chains."""
+        return _raw(rule for choice in self.choices for rule in (choice.hairpin, *choice.dnat) if rule)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All rules of the way as the tool printed them, each once."""
+        return tuple(dict.fromkeys((*self.way_in, *self.choosing, *self.translating)))
+
+
+def _raw(rules: Iterable[Rule]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(rule.raw for rule in rules))
 
 
 def walk(ruleset: Ruleset, ip: IPAddress, protocol: str, port: int) -> ServiceWalk:

@@ -1,0 +1,65 @@
+"""The Service in iptables."""
+
+import pytest
+
+from servicepath.model import judge_backends, judge_chain_names, judge_equal_rules, judge_rules
+from servicepath.model.difference import explain
+
+SAVE = "iptables-nft-save -c; iptables-legacy-save -c"
+VIP_RULES = "ssh {node} 'sudo iptables-save -c -t nat | grep {vip}'"
+CHAIN = "ssh {node} 'sudo iptables -t nat -S | grep {namespace}/{service}'"
+EACH = "for node in …; do ssh $node 'sudo iptables-save -t nat | grep -E \"KUBE-(SERVICES|SVC|SEP)\"'; done"
+BACKENDS = "ssh {node} 'sudo iptables-nft-save -t nat | grep -c KUBE-; sudo iptables-legacy-save -t nat | grep -c KUBE-'"
+
+
+@pytest.mark.conclusion(section="§3, §10.3", see=(VIP_RULES, BACKENDS))
+def test_service_rule(node, port, vip, both_nat, expected_endpoints, service_walk, exhibit):
+    """OUTPUT and PREROUTING lead to KUBE-SERVICES before any other translation, in exactly one iptables back end, and
+    KUBE-SERVICES matches ClusterIP, protocol and port and jumps to the port's KUBE-SVC (KUBE-SVL with internalTrafficPolicy Local).
+    """  # noqa: D205 - one sentence, over two lines
+    exhibit.show("From the hooks to the Service's chain", service_walk.way_in, command=SAVE)
+
+    wrong = judge_rules.judge_service_rule(node.name, port, vip, both_nat, expected_endpoints)
+
+    assert not wrong, explain(wrong)
+
+
+@pytest.mark.conclusion(section="§3", see=("ssh {node} 'sudo iptables-save -t nat | grep -E \"^:KUBE-(SVC|SVL|SEP)-\"'",))
+def test_chain_names(node, nat, objects, hash_predicts_kubernetes, exhibit):
+    """KUBE-SVC and KUBE-SEP names are the hash of Service port and endpoint; none is missing, orphaned or doubled."""
+    exhibit.show("Each Service port's chains", judge_chain_names.describe(node.name, nat, objects), command=SAVE)
+
+    wrong = judge_chain_names.judge_chain_names(node.name, nat, objects)
+
+    assert not wrong, explain(wrong)
+
+
+@pytest.mark.conclusion(section="§3, §10.3", see=(CHAIN,))
+def test_backend_choice(node, service, port, vip, nat, endpoints_here, several_endpoints, service_walk, exhibit):
+    """KUBE-SVC jumps to one KUBE-SEP a serving endpoint, with equal chances (affinity's ``recent`` rules come first)."""
+    exhibit.show("The Service's chain", service_walk.choosing, command=SAVE)
+
+    wrong = judge_backends.judge_backend_choice(node.name, service, port, vip, nat, endpoints_here)
+
+    assert not wrong, explain(wrong)
+
+
+@pytest.mark.conclusion(section="§3, §10.3", see=(CHAIN,))
+def test_endpoint_dnat(node, port, endpoints_here, translations, service_walk, exhibit):
+    """Each KUBE-SEP translates to exactly its serving endpoint, ip and port, by DNAT."""
+    exhibit.show("The endpoints' chains", service_walk.translating, command=SAVE)
+    exhibit.show("How each translation is known", map(str, translations), command=SAVE)
+
+    wrong = judge_backends.judge_endpoint_dnat(node.name, port, translations, endpoints_here)
+
+    assert not wrong, explain(wrong)
+
+
+@pytest.mark.conclusion(section="§3", see=(EACH,))
+def test_rules_equal_on_nodes(all_nat, objects, exhibit):
+    """Where no policy makes them differ, every node holds the same Service rules, as models."""
+    exhibit.show("The nodes compared", judge_equal_rules.describe(all_nat, objects), command=SAVE)
+
+    wrong = judge_equal_rules.judge_equal_rules(all_nat, objects)
+
+    assert not wrong, explain(wrong)
