@@ -64,6 +64,13 @@ class Dataplanes:
         """``kube-system/kube-dns:dns/UDP (10.43.0.10:53)``."""
         return f"{self.port.namespace}/{self.port.id} ({self.frontend})"
 
+    @property
+    def serving_lines(self) -> tuple[str, ...]:
+        """What the EndpointSlices say that this node should send to, a line a backend, and what lets it choose among them."""
+        sockets = sorted(self.view(RULES).expected, key=lambda s: (s.ip.version, s))
+        choice = (f"(of these the node may choose: {self.narrowed})",) if self.narrowed else ()
+        return (*(map(str, sockets) if sockets else ("no serving endpoint",)), *choice)
+
     def view(self, source: str) -> View:
         """The view of that source."""
         return next(view for view in self.views if view.source == source)

@@ -150,6 +150,13 @@ def judge_mode(node: str, found: Mode, expected: Mode, lines: tuple[str, ...] = 
     return tuple([*wrong, rules] if rules else wrong)
 
 
+def mode_lines(mode: Mode) -> tuple[str, ...]:
+    """A mode as the report shows it, a line a part."""
+    rules = {True: "lead to the current endpoints", False: "lead elsewhere", None: "none"}[mode.rules_current]
+    named = ((label, rules if name == "rules_current" else _said(getattr(mode, name))) for name, label in _LABELS.items())
+    return tuple(f"{label}: {said}" for label, said in named)
+
+
 def _rules_wrong(node: str, found: Mode, expected: Mode, lines: tuple[str, ...]) -> Difference | None:
     subject = f"{node}: kube-proxy's rules"
     if found.kpr in REPLACING and found.rules_current is not None:
