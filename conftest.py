@@ -10,6 +10,7 @@ pytest_plugins = [
     "fixtures.setup",
     "fixtures.facts",
     "fixtures.host_facts",
+    "fixtures.dataplanes",
     "fixtures.flows",
     "fixtures.evidence",
     "fixtures.report",

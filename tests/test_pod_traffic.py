@@ -17,7 +17,7 @@ def test_pod_answers(pod_flows, expected_answers, evidence):
     """Every query from a Pod through the ClusterIP is answered, and with the value that the API says."""
     evidence.flows("Asked from the Pod, and answered", pod_flows)
 
-    wrong = judge_flows.unanswered(pod_flows, expected_answers)
+    wrong = judge_flows.unanswered([trace.flow for trace in pod_flows], expected_answers)
 
     assert not wrong, explain(wrong)
 

@@ -5,10 +5,13 @@ It has no selector; its one EndpointSlice names a backend that already serves th
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+from collections.abc import Iterator
 from typing import Any
 
 from ..model.addresses import Socket
+from ..observation import CouldNotSee, Trouble
 
 # The namespace for which docs/rights/rbac.yaml grants creation and deletion, and nothing outside it.
 NAMESPACE = "servicepath-test"
@@ -25,6 +28,22 @@ def fresh_name() -> str:
     return f"servicepath-{secrets.token_hex(4)}"
 
 
+@contextlib.contextmanager
+def _refusals(what: str) -> Iterator[None]:
+    """Turn the API's refusal or silence into CouldNotSee."""
+    from kubernetes import client as api
+    from urllib3.exceptions import HTTPError
+
+    try:
+        yield
+    except api.ApiException as error:
+        remedy = "the optional part of docs/rights/rbac.yaml grants this" if error.status in (403, 404) else None
+        problem = f"cannot {what}: {error.status} {error.reason}"
+        raise CouldNotSee(Trouble("api", problem, output=str(error.body or ""), remedy=remedy)) from error
+    except HTTPError as error:
+        raise CouldNotSee(Trouble("api", f"cannot {what}: {error}")) from error
+
+
 def create(client: Any, name: str, backend: Socket, protocol: str) -> str:
     """Create the EndpointSlice, then the Service, so that the Service never stands without an endpoint.
 
@@ -38,7 +57,7 @@ def create(client: Any, name: str, backend: Socket, protocol: str) -> str:
         The ClusterIP that the API server gave it.
 
     Raises:
-        kubernetes.client.ApiException: refused (rights, quota, admission).
+        CouldNotSee: refused (rights, quota, admission), or no answer.
     """
     from kubernetes import client as api
 
@@ -53,8 +72,9 @@ def create(client: Any, name: str, backend: Socket, protocol: str) -> str:
         "metadata": metadata,
         "spec": {"ports": [{"name": "probe", "protocol": protocol, "port": PORT, "targetPort": backend.port}]},
     }
-    api.DiscoveryV1Api(client).create_namespaced_endpoint_slice(NAMESPACE, slice_)
-    made: Any = api.CoreV1Api(client).create_namespaced_service(NAMESPACE, service)
+    with _refusals(f"create the temporary Service in namespace {NAMESPACE}"):
+        api.DiscoveryV1Api(client).create_namespaced_endpoint_slice(NAMESPACE, slice_)
+        made: Any = api.CoreV1Api(client).create_namespaced_service(NAMESPACE, service)
     return str(made.spec.cluster_ip)
 
 
@@ -62,16 +82,17 @@ def delete(client: Any, name: str) -> None:
     """Delete the Service and its EndpointSlice; what is already gone is no error.
 
     Raises:
-        kubernetes.client.ApiException: refused for another reason than absence.
+        CouldNotSee: refused for another reason than absence, or no answer.
     """
     from kubernetes import client as api
 
     for remove in (api.CoreV1Api(client).delete_namespaced_service, api.DiscoveryV1Api(client).delete_namespaced_endpoint_slice):
-        try:
-            remove(name, NAMESPACE)
-        except api.ApiException as error:
-            if error.status != 404:
-                raise
+        with _refusals(f"delete {name} in namespace {NAMESPACE}"):
+            try:
+                remove(name, NAMESPACE)
+            except api.ApiException as error:
+                if error.status != 404:
+                    raise
 
 
 def delete_leftovers(client: Any) -> tuple[str, ...]:
@@ -79,8 +100,9 @@ def delete_leftovers(client: Any) -> tuple[str, ...]:
     from kubernetes import client as api
 
     selector = ",".join(f"{key}={value}" for key, value in LABEL.items())
-    services: Any = api.CoreV1Api(client).list_namespaced_service(NAMESPACE, label_selector=selector)
-    slices: Any = api.DiscoveryV1Api(client).list_namespaced_endpoint_slice(NAMESPACE, label_selector=selector)
+    with _refusals(f"look for leftovers in namespace {NAMESPACE}"):
+        services: Any = api.CoreV1Api(client).list_namespaced_service(NAMESPACE, label_selector=selector)
+        slices: Any = api.DiscoveryV1Api(client).list_namespaced_endpoint_slice(NAMESPACE, label_selector=selector)
     names = sorted({str(item.metadata.name) for item in (*services.items, *slices.items)})
     for name in names:
         delete(client, name)

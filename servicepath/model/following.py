@@ -54,6 +54,17 @@ class Following:
     waited: tuple[float, float]
 
 
+def lines(following: Following) -> tuple[str, ...]:
+    """What was seen of one node, for the report."""
+    counts = " / ".join(str(len(routes)) for routes in following.routes)
+    return (
+        f"{following.node}: {following.vip} before: {following.before}",
+        f"{following.node}: {following.waited[0]:.1f} s after its creation: {following.created}",
+        f"{following.node}: {following.waited[1]:.1f} s after its deletion: {following.deleted}",
+        f"{following.node}: routes in all tables before / meanwhile / after: {counts}",
+    )
+
+
 def not_followed(following: Following) -> tuple[Difference, ...]:
     """Dataplanes that the Service did not reach, or did not leave."""
     wrong = []

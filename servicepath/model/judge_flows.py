@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from .addresses import IPAddress, Socket
 from .difference import Difference
-from .flows import Trace
+from .flows import Flow, Trace
 from .judge_conntrack import judge_entry
 
 
@@ -34,21 +34,20 @@ def translator(trace: Trace) -> Translator:
     return Translator.NOBODY
 
 
-def unanswered(traces: Iterable[Trace], expected: dict[str, frozenset[str]]) -> tuple[Difference, ...]:
+def unanswered(flows: Iterable[Flow], expected: Mapping[str, frozenset[str]]) -> tuple[Difference, ...]:
     """Flows that were not answered, or not with the value that the API says.
 
     Args:
-        traces: the flows of one port.
+        flows: the flows.
         expected: question (lower case) → the values that the answer must carry; an empty set is "no data".
     """
     wrong = []
-    for trace in traces:
-        probe, flow = trace.probe, trace.flow
+    for flow in flows:
+        probe = flow.probe
         subject = f"{probe.id}: {probe.source.value} port {probe.sport} → {probe.target}/{probe.port.protocol}"
         if not flow.answered:
-            got = flow.error or "no answer"
             what = "an answer to every query" if probe.queries else "the TCP connection accepted"
-            wrong.append(Difference(subject, "not answered", what, got, _tables(trace)))
+            wrong.append(Difference(subject, "not answered", what, flow.error or "no answer"))
             continue
         for query, answer in zip(probe.queries, flow.answers, strict=True):
             values = expected.get(query.question.lower())
