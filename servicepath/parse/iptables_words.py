@@ -143,7 +143,7 @@ def _value(words: list[str], at: int) -> str:
 
 def _name(words: list[str], at: int) -> str:
     value = _value(words, at)
-    if value[:1] in ("-", "!", "["):
+    if value[:1] in ("-", "!") or value == "[unsupported":
         raise Unreadable(f"a name behind {words[at]}")
     return value
 

@@ -1,0 +1,88 @@
+"""kube-proxy's nftables table as JSON and as text, and text that is none."""
+
+import dataclasses
+import ipaddress
+import json
+
+import pytest
+import rule_cases
+
+from servicepath.model.addresses import Socket
+from servicepath.parse.errors import ParseError
+from servicepath.parse.nft import parse_kube_proxy_nft
+
+JSON = rule_cases.text("06", "nft-list-table-ip-kube-proxy.json")
+TEXT = rule_cases.text("06", "nft-list-table-ip-kube-proxy.txt")
+
+
+def test_json_and_both_texts_are_the_same_table():
+    found = [parse_kube_proxy_nft(text) for text in (JSON, TEXT, rule_cases.text("06", "nft-list-retyped-by-1.0.6.txt"))]
+
+    assert found[0].version == "1.0.6"
+    assert len({repr(dataclasses.replace(table, version=None)) for table in found}) == 1
+    assert len(found[0].services) == 9
+
+
+def test_an_unnamed_ports_chain_ends_in_a_slash():
+    service = parse_kube_proxy_nft(TEXT).service(ipaddress.ip_address("10.43.195.72"), "tcp", 8000)
+
+    assert service.chain == "service-BHFQAWP5-lab/hello-np-svc/tcp/"
+    assert service.endpoints[0] == Socket(ipaddress.ip_address("10.42.2.218"), 8080)
+
+
+def test_affinity_rules_and_drops_are_no_further_endpoints():
+    chain = "chain service-FY5PMXPG-kube-system/kube-dns/udp/dns {\n"
+    affinity = "                ip saddr . meta l4proto @affinity-x goto endpoint-S4FSIJI2-kube-system/kube-dns/udp/dns__10.42.0.171/53\n"
+    table = parse_kube_proxy_nft(TEXT.replace(chain, chain + affinity))
+
+    assert len(table.service(ipaddress.ip_address("10.43.0.10"), "UDP", 53).endpoints) == 1
+
+
+def test_ipv6_endpoints_are_read_in_both_forms():
+    text = """\
+table ip6 kube-proxy {
+\tmap service-ips {
+\t\telements = { fd00::a . udp . 53 : goto service-X-a/b/udp/c }
+\t}
+\tchain service-X-a/b/udp/c {
+\t\tnumgen random mod 1 vmap { 0 : goto endpoint-Y-a/b/udp/c__fd00..1/53 }
+\t}
+\tchain endpoint-Y-a/b/udp/c__fd00..1/53 {
+\t\tmeta l4proto udp dnat to [fd00::1]:53
+\t}
+}
+"""
+    as_json = {
+        "nftables": [
+            {"table": {"family": "ip6", "name": "kube-proxy"}},
+            {"map": {"name": "service-ips", "elem": [[{"concat": ["fd00::a", "udp", 53]}, {"goto": {"target": "s"}}]]}},
+            {"chain": {"name": "s"}},
+            {"rule": {"chain": "s", "expr": [{"dnat": {"family": "ip6", "addr": "fd00::1", "port": 53}}]}},
+        ]
+    }
+
+    for each in (text, json.dumps(as_json)):
+        (service,) = parse_kube_proxy_nft(each).services
+        assert service.frontend == Socket(ipaddress.ip_address("fd00::a"), 53)
+        assert service.endpoints == (Socket(ipaddress.ip_address("fd00::1"), 53),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        '{"nftables": []}',
+        JSON[: len(JSON) // 2],
+        TEXT[: TEXT.rindex("}")],
+        TEXT[: TEXT.rindex("chain endpoint")],
+        "table ip filter {\n}\n",
+        TEXT.replace("10.43.0.10 . udp . 53", "10.43.0.10 . udp . domain"),
+        TEXT.replace("10.43.0.10 . udp . 53", "10.43.0.10 . 53"),
+        TEXT.replace("dnat to 10.42.0.171:53", "dnat to 10.42.0.171"),
+        TEXT.replace("chain service-FY5PMXPG-kube-system/kube-dns/udp/dns {", "chain renamed {"),
+    ],
+)
+def test_what_is_no_such_table_is_an_error(text):
+    with pytest.raises(ParseError, match="nft list table kube-proxy"):
+        parse_kube_proxy_nft(text)
