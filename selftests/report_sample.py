@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from servicepath.model.paths import Hop, PathCell
 from servicepath.model.results import Exhibit, RunSummary, Verdict
 
@@ -20,64 +22,21 @@ HOSTILE = (
     "' onmouseover='alert(1)",
 )
 
-_GROUPS = {
-    "Control path": [
-        ("endpoints-ready", "§2, §10.1", "", "The Service's endpoints with ready=true are exactly the ready Pods that its selector matches."),
-        ("dataplanes-programmed", "§2, §10.1", "node", "kube-proxy's rules, Cilium's Service list and Cilium's load-balancing map hold the same "
-         "serving backends as the EndpointSlices."),
-        ("packets-skip-the-api", "§2, §10.1", "", "With the API server unreachable the Service is still resolved from host and Pod."),
-        ("mode-as-expected", "§1", "node", "The active set-up is the one expected: proxy mode with current rules, KPR, socket LB, ClusterIP "
-         "enabled, routing, tunnel; nothing left of another."),
-    ],
-    "The Service in iptables": [
-        ("service-rule", "§3, §10.3", "port", "OUTPUT and PREROUTING lead to KUBE-SERVICES before any other translation, in exactly one iptables "
-         "back end, and KUBE-SERVICES matches ClusterIP, protocol and port and jumps to the port's KUBE-SVC."),
-        ("chain-names", "§3, §10.3", "node", "KUBE-SVC and KUBE-SEP names are the hash of Service port and endpoint; none is missing, orphaned or doubled."),
-        ("backend-choice", "§3, §10.3", "port", "KUBE-SVC jumps to one KUBE-SEP a serving endpoint, with equal chances."),
-        ("endpoint-dnat", "§3, §10.3", "port", "Each KUBE-SEP translates to exactly its serving endpoint, ip and port, by DNAT."),
-    ],
-    "The ClusterIP on a host": [
-        ("no-interface", "§4, §10.2", "node", "No interface holds the ClusterIP."),
-        ("no-listener", "§2, §10.2", "node", "No socket listens on the ClusterIP: a Service is not a process."),
-        ("no-route", "§4, §10.2", "node", "No table that an unmarked packet reaches has a route inside the Service CIDR."),
-        ("lan-host-has-neither", "§4", "", "A LAN host has no Service rules and no route to the Service CIDR, and gets no TCP connection to the ClusterIP."),
-    ],
-    "Host traffic": [
-        ("host-answers", "§6, §10.4", "port", "Every query from the host through the ClusterIP is answered, and with the value that the API says."),
-        ("host-counted-by-iptables", "§6, §10.4", "port", "N new flows from the host raise KUBE-SVC's and the sum of its KUBE-SEP rules by N packets, "
-         "and by the bytes of their first packets."),
-        ("host-translated-by-conntrack", "§6, §8", "port", "The host's conntrack holds each flow: to the ClusterIP one way; from the backend, to a "
-         "source that the backend can answer, the other."),
-    ],
-    "Pod traffic": [
-        ("pod-leaves-counters", "§7, §10.5", "port", "N new flows from a Pod leave every rule of the Service unchanged (foreign flows taken off)."),
-        ("translated-at-the-pod", "§7, §10.7", "port", "The packet leaves the Pod for the ClusterIP and enters the tunnel device for the backend."),
-    ],
-    "VXLAN": [
-        ("no-clusterip-inside", "§8, §10.7", "port", "Neither inside VXLAN nor plain on the underlay does a Pod's or host's flow carry the ClusterIP, either way."),
-    ],
-    "The comparison": [("path-matrix", "§9", "", "Source (host, Pod, LAN host) × frontend: who translated, what transported, each cell from its own measurement.")],
-}  # fmt: skip
-
-_RULES = (
-    "[10:1050] -A KUBE-SERVICES -d 10.43.0.10/32 -p udp -m comment --comment \"kube-system/kube-dns:dns cluster IP\" -m udp --dport 53 "
-    "-j KUBE-SVC-TCOU7JCQXEZGVUNU",
-    "[10:1050] -A KUBE-SVC-TCOU7JCQXEZGVUNU ! -s 10.42.0.0/16 -d 10.43.0.10/32 -p udp -m udp --dport 53 -j KUBE-MARK-MASQ",
-    "[10:1050] -A KUBE-SVC-TCOU7JCQXEZGVUNU -m comment --comment \"kube-system/kube-dns:dns -> 10.42.1.113:53\" -j KUBE-SEP-L5JRWRCR3OTUNAH5",
-    "[10:1050] -A KUBE-SEP-L5JRWRCR3OTUNAH5 -p udp -m udp -j DNAT --to-destination 10.42.1.113:53",
-)
+_DATA = Path(__file__).parent / "data" / "report"
+_TABLE = [line.split("\t") for line in (_DATA / "conclusions.tsv").read_text(encoding="utf-8").splitlines()[1:]]
+_RULES = tuple((_DATA / "rules.txt").read_text(encoding="utf-8").splitlines())
 
 
 def exhibits(node: str, port: str | None) -> tuple[Exhibit, ...]:
     """What most conclusions of a node show: the same rules again and again, and a line of their own."""
     return (
         Exhibit("Rules of the Service", "sudo iptables-nft-save -c -t nat", _RULES * 3, f"{node}/iptables-nft-save.txt"),
-        Exhibit("Before", f"sudo conntrack -L -p udp  # {port}", ("[1:105] KUBE-SVC-TCOU7JCQXEZGVUNU", "[1:105] KUBE-SEP-L5JRWRCR3OTUNAH5")),
+        Exhibit("Before", f"sudo conntrack -L  # {port}", ("[1:105] KUBE-SVC-TCOU7JCQXEZGVUNU", "[1:105] KUBE-SEP-L5JRWRCR3OTUNAH5")),
     )
 
 
-def _verdict(group: str, row: tuple[str, str, str, str], node: str | None, port: str | None) -> Verdict:
-    conclusion, section, _, sentence = row
+def _verdict(row: list[str], node: str | None, port: str | None) -> Verdict:
+    group, conclusion, section, _, sentence = row
     outcome, message, cause = _outcome(conclusion, node, port)
     return Verdict(
         conclusion=conclusion,
@@ -88,7 +47,10 @@ def _verdict(group: str, row: tuple[str, str, str, str], node: str | None, port:
         outcome=outcome,
         message=message,
         exhibits=exhibits(node or "api", port) if outcome != "skipped" else (),
-        see=(f"ssh {node or 'master'} 'sudo iptables-save -c -t nat | grep 10.43.0.10'", "kubectl get endpointslices -n kube-system -o wide"),
+        see=(
+            f"ssh {node or 'master'} 'sudo iptables-save -c -t nat | grep 10.43.0.10'",
+            "kubectl get endpointslices -n kube-system -o wide",
+        ),
         cause=cause,
         duration=0.0123,
         node=node,
@@ -117,18 +79,17 @@ def _outcome(conclusion: str, node: str | None, port: str | None) -> tuple[str, 
             )
         case "packets-skip-the-api", _, _:
             return "skipped", "needs --disruptive: makes the API unreachable for some seconds", ()
-        case ("pod-leaves-counters" | "translated-at-the-pod"), "worker1", str(name) if name.startswith("resolver"):
+        case (("pod-leaves-counters" | "translated-at-the-pod"), "worker1", str(name)) if name.startswith("resolver"):
             return "skipped", "no flow from worker1 reached a remote backend in 32 flows (local: 32)", ()
     return "passed", "", ()
 
 
 def _verdicts() -> list[Verdict]:
     found = []
-    for group, table in _GROUPS.items():
-        for row in table:
-            nodes: tuple[str | None, ...] = (None,) if row[2] == "" else NODES
-            ports: tuple[str | None, ...] = PORTS if row[2] == "port" else (None,)
-            found += [_verdict(group, row, node, port) for node in nodes for port in ports]
+    for row in _TABLE:
+        nodes: tuple[str | None, ...] = (None,) if row[3] == "once" else NODES
+        ports: tuple[str | None, ...] = PORTS if row[3] == "port" else (None,)
+        found += [_verdict(row, node, port) for node in nodes for port in ports]
     return found
 
 
@@ -140,7 +101,9 @@ def _hops(source: str, node: str) -> tuple[Hop, ...]:
             Hop(f"Pod's lxc7f3a on {node}", f"{client}:40123 → 10.43.0.10:53/UDP", note="Cilium eBPF: 10.43.0.10:53 → 10.42.1.113:53"),
             Hop(f"cilium_vxlan on {node}", f"{client}:40123 → 10.42.1.113:53/UDP"),
             Hop(f"VXLAN on enp1s0 of {node}", f"{client}:40123 → 10.42.1.113:53/UDP", outer),
-            Hop("backend's lxc19ab on worker1", f"{client}:40123 → 10.42.1.113:53/UDP", note="CoreDNS answers; the way back is this one reversed"),
+            Hop(
+                "backend's lxc19ab on worker1", f"{client}:40123 → 10.42.1.113:53/UDP", note="CoreDNS answers; back the same way, reversed"
+            ),
         )
     return (
         Hop(f"socket of a process on {node}", f"{NODE_IP[node]}:51515 → 10.43.0.10:53/UDP",

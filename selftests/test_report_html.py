@@ -28,20 +28,24 @@ class Page(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """An element begins."""
         self.elements.append((tag, dict(attrs), tuple(self._open)))
         if tag not in _VOID:
             self._open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """An element that is empty by its spelling (SVG)."""
         self.elements.append((tag, dict(attrs), tuple(self._open)))
 
     def handle_endtag(self, tag: str) -> None:
+        """An element ends; one that is not open is noted."""
         if not self._open or self._open[-1] != tag:
             self.unbalanced.append(tag)
         else:
             self._open.pop()
 
     def handle_data(self, data: str) -> None:
+        """Text within the elements that are open."""
         self.text.append((data, tuple(self._open)))
 
     def all(self, tag: str, css_class: str | None = None) -> list[dict[str, str | None]]:

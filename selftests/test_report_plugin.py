@@ -65,7 +65,9 @@ both = pytest.mark.parametrize("node", [NODE, TROUBLE], indirect=True, ids=["mas
 
 @both
 @pytest.mark.parametrize("port", [PORT], ids=["kube-dns:dns/UDP"])
-@pytest.mark.conclusion(section="§4", see=("ssh {node} 'iptables-save | grep {vip}' # {port}/{protocol} {namespace}/{service}", "awk '{print}'"))
+@pytest.mark.conclusion(
+    section="§4", see=("ssh {node} 'iptables-save | grep {vip}' # {port}/{protocol} {namespace}/{service}", "awk '{print}'")
+)
 def test_no_interface(node, port, vip, exhibit):
     """No interface
     holds the ClusterIP.
@@ -165,9 +167,7 @@ def test_a_failure_says_what_the_differences_say(verdicts: dict[tuple[str, str],
     assert verdict["group"] == "The ClusterIP on a host"
     assert (verdict["section"], verdict["node"], verdict["port"]) == ("§4", "master", "kube-dns:dns/UDP")
     assert verdict["cause"] == ["policy drops"]
-    assert verdict["exhibits"] == [
-        {"title": "Addresses", "command": "ip address", "lines": ["1: lo", "2: enp1s0"], "raw": "master/ip.txt"}
-    ]
+    assert verdict["exhibits"] == [{"title": "Addresses", "command": "ip address", "lines": ["1: lo", "2: enp1s0"], "raw": "master/ip.txt"}]
 
 
 def test_placeholders_are_filled_and_other_braces_stay(verdicts: dict[tuple[str, str], dict[str, Any]]) -> None:
@@ -183,9 +183,7 @@ def test_a_name_that_a_shell_would_run_is_not_filled_in(verdicts: dict[tuple[str
 
 def test_what_could_not_be_seen_says_the_trouble(verdicts: dict[tuple[str, str], dict[str, Any]]) -> None:
     verdict = verdicts["no-interface", "kube-dns:dns/UDP, worker1"]
-    assert verdict["message"] == (
-        "worker1: ssh failed\n  command: ssh worker1 true\n  | Connection refused\n  remedy: start sshd"
-    )
+    assert verdict["message"] == ("worker1: ssh failed\n  command: ssh worker1 true\n  | Connection refused\n  remedy: start sshd")
     assert verdict["node"] == "worker1"
 
 
@@ -291,7 +289,8 @@ def test_no_report_is_touched_when_nothing_is_judged(arguments: list[str], tmp_p
 
 
 def test_the_users_own_paths_count(tmp_path: Path) -> None:
-    out = run(tmp_path, "--html", "mine/page.html", "--self-contained-html", "--junitxml", "mine/j.xml", suite="def test_a():\n    pass\n").stdout
+    mine = ["--html", "mine/page.html", "--self-contained-html", "--junitxml", "mine/j.xml"]
+    out = run(tmp_path, *mine, suite="def test_a():\n    pass\n").stdout
     assert out.splitlines()[-1] == "Report: mine/page.html"
     assert (tmp_path / "mine" / "j.xml").exists()
     assert 'href="../reports/raw/"' in (tmp_path / "mine" / "page.html").read_text()
