@@ -1,4 +1,4 @@
-"""A plug-in that stands in for fixtures.facts: the facts of a healthy node, once as they are and once for each way to spoil them."""
+"""A plug-in that stands in for what was observed: the facts of a healthy node, once as they are and once for each way to spoil them."""
 
 import dataclasses
 import types
@@ -6,17 +6,18 @@ import types
 import host_samples as sample
 import pytest
 
+from fixtures import host_facts
 from servicepath.inventory import Inventory
 from servicepath.model import lan
 from servicepath.model.addresses import Socket
 from servicepath.model.cilium import AgentStatus
 from servicepath.model.service_rules import NodeRules
 from servicepath.model.services import Endpoint
+from servicepath.observation import Observation
 from servicepath.parse.iptables import parse_save
-from servicepath.parse.sockets import parse_ss
 
 WAYS = (
-    "healthy", "interface", "socket", "route", "lan", "remote", "mtu", "pod", "selector", "config", "single", "native", "blind",
+    "healthy", "interface", "socket", "route", "lan", "remote", "mtu", "pod", "selector", "single", "blind",
 )  # fmt: skip
 DUMMY = "9: kube-ipvs0: <NOARP> mtu 1500 qdisc noop state DOWN\n    inet 10.43.0.10/32 scope global kube-ipvs0\n"
 
@@ -66,7 +67,7 @@ def objects(service, spoiled):
         endpoints=(endpoint,),
         pods=(sample.pod(ready=spoiled != "pod"),),
         cilium_nodes=sample.NODES[:1] if spoiled == "single" else sample.NODES,
-        cilium_config=None if spoiled == "config" else {},
+        cilium_config={},
     )
 
 
@@ -87,23 +88,23 @@ def routing(spoiled):
 
 
 @pytest.fixture
-def listeners(spoiled):
+def state(spoiled):
     sshd = "tcp LISTEN 0 5 0.0.0.0:22 0.0.0.0:*\n"
-    return parse_ss({"socket": sshd + "tcp LISTEN 0 5 10.43.0.10:53 0.0.0.0:*\n", "blind": ""}.get(spoiled, sshd))
+    said = {"socket": sshd + "tcp LISTEN 0 5 10.43.0.10:53 0.0.0.0:*\n", "blind": ""}.get(spoiled, sshd)
+    return {"listeners": Observation("master", "listeners", ("ss", "-Htulnp"), 0, said.encode(), b"", 0.0, 0.0)}
 
 
 @pytest.fixture
-def agent_status(spoiled):
-    routing = {"native": "native", "blind": None}.get(spoiled, "tunnel")
-    return AgentStatus("1.19.1", "False", False, None, {}, routing, "vxlan", "legacy", None, {})
+def optional_status():
+    return AgentStatus("1.19.1", "False", False, None, {}, "tunnel", "vxlan", "legacy", None, {})
 
 
 @pytest.fixture
-def lan_host(spoiled):
+def shown_lan_host(spoiled):
     def attempt(host, connected):
         return lan.Connect(Socket(sample.ip(host), 443), connected, None if connected else "timed out", 1.0, "connect")
 
-    return lan.LanHostFacts(
+    facts = lan.LanHostFacts(
         name="lan-client",
         interfaces=(),
         routing=sample.routing(routes="default via 192.168.55.1 dev eth0\n", rules="", lookups=""),
@@ -111,3 +112,5 @@ def lan_host(spoiled):
         connect_to_vip=attempt("10.43.0.1", spoiled == "lan"),
         connect_to_node=attempt("192.168.55.10", spoiled != "blind"),
     )
+    host_facts.require(facts.name, lan.lan_host_silent(facts))
+    return facts

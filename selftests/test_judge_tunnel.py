@@ -175,6 +175,29 @@ def test_a_veth_counts_only_with_a_default_route_and_the_nodes_own_device_stands
     assert judge_tunnel.tunnel_mtu((), sample.node(), {}) is None
 
 
+@pytest.mark.parametrize(
+    ("said", "config", "expected"),
+    [
+        (status(), None, "tunnel"),
+        (dataclasses.replace(status(), routing="native"), {"routing-mode": "tunnel"}, "native"),
+        (None, {"routing-mode": "native"}, "native"),
+        (None, {"tunnel": "disabled"}, "native"),
+        (None, {"tunnel": "vxlan"}, "tunnel"),
+        (None, {}, "tunnel"),
+        (dataclasses.replace(status(), routing=None), None, None),
+    ],
+)
+def test_only_a_tunnel_is_judged_and_how_pods_are_routed_is_not_guessed(said, config, expected):
+    assert judge_tunnel.pod_routing(said, config) == expected
+
+
+def test_a_podcidr_that_the_kernel_was_not_asked_for_proves_nothing():
+    assert judge_tunnel.lookups_silent(sample.routing(), OWN, OTHERS) is None
+    fewer = sample.routing(lookups=sample.LOOKUPS.splitlines()[0])
+    assert "10.42.1.0/24, 10.42.2.0/24" in judge_tunnel.lookups_silent(fewer, OWN, OTHERS)
+    assert "no CiliumInternalIP" in judge_tunnel.lookups_silent(sample.routing(), CiliumNode("master", (), (), ()), OTHERS)
+
+
 def test_case_16_routes_and_mtu_hold():
     nodes = {n.name: n for n in kubernetes.parse_nodes(json.loads(read("16", "nodes.json")))}
     host = dataclasses.replace(sample.routing(), routes=iproute.parse_ip_route(read("16", "ip-j-route.json")), lookups={})

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from .addresses import IPAddress, IPNetwork
+from .cilium import AgentStatus
 from .difference import Difference
 from .host import Interface, Route
 from .routing import HostRouting
@@ -20,6 +21,32 @@ HOST_DEVICE = "cilium_host"
 _TUNNEL_DEVICES = ("cilium_vxlan", "cilium_geneve")
 _KEEP_BASE_MTU = (HOST_DEVICE, "cilium_net", *_TUNNEL_DEVICES)
 _OVERHEAD = {4: 50, 6: 70}
+
+
+def pod_routing(status: AgentStatus | None, config: Mapping[str, str] | None) -> str | None:
+    """How Cilium carries Pod traffic to other nodes: tunnel or native; None when nothing tells.
+
+    These judgements hold for a tunnel alone; with native routing (GKE's Dataplane V2, say) other routes are right.
+
+    Args:
+        status: the agent's word, which counts.
+        config: cilium-config: ``routing-mode`` (Cilium 1.14 and later; tunnel where it is not said) or ``tunnel`` before.
+    """
+    if status is not None and status.routing is not None:
+        return status.routing
+    if config is None:
+        return None
+    return "native" if config.get("routing-mode") == "native" or config.get("tunnel") == "disabled" else "tunnel"
+
+
+def lookups_silent(routing: HostRouting, own: CiliumNode, others: Sequence[CiliumNode]) -> str | None:
+    """The kernel must have been asked for its way into each remote PodCIDR that is judged, and there must be an own address."""
+    if not own.cilium_internal_ips:
+        return f"the CiliumNode {own.name} names no CiliumInternalIP"
+    families = {ip.version for ip in own.cilium_internal_ips}
+    judged = [cidr for other in others for cidr in other.pod_cidrs if cidr.version in families]
+    unasked = [str(cidr) for cidr in judged if not any(ip in cidr for ip in routing.lookups)]
+    return f"the kernel was not asked for its way to {', '.join(unasked)}" if unasked else None
 
 
 def judge_remote_routes(node: str, routing: HostRouting, own: CiliumNode, others: Sequence[CiliumNode]) -> tuple[Difference, ...]:
