@@ -181,7 +181,9 @@ def test_an_ssh_that_leaves_a_master_with_its_standard_error_does_not_hang(ssh, 
 
 
 def test_no_more_than_eight_sessions_at_a_time(ssh, sockets, tmp_path):
-    ssh.behave(f"mkdir -p {tmp_path}/now; : >{tmp_path}/now/$$; ls {tmp_path}/now | wc -l >>{tmp_path}/counts; sleep 0.3; rm {tmp_path}/now/$$")
+    now = tmp_path / "now"
+    now.mkdir()
+    ssh.behave(f": >{now}/$$; ls {now} | wc -l >>{tmp_path}/counts; sleep 0.3; rm {now}/$$")
     channel = SshChannel("worker1", "box", SshLogin(), sockets)
     threads = [threading.Thread(target=channel.run, args=(HELLO,), kwargs={"timeout": 20, "phase": "p"}) for _ in range(12)]
 

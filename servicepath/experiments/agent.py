@@ -139,7 +139,8 @@ def _exec(client: Any, pod: Pod, node: str, script: str, by_hand: str, timeout: 
     except (WebSocketException, OSError) as wrong:
         raise CouldNotSee(_lost(pod, node, by_hand, wrong)) from wrong
     finally:
-        socket.close()
+        # Without a limit it waits three seconds for the other side's farewell.
+        socket.close(timeout=0.1)
     return parts[0], parts[1], _failure(parts[2])
 
 

@@ -66,8 +66,9 @@ def connect(kubeconfig: Mapping[str, Any] | pathlib.Path | None, *, context: str
     Raises:
         CouldNotSee: file absent, unreadable (k3s' own has mode 0600), or not a kubeconfig.
     """
+    files = [] if isinstance(kubeconfig, Mapping) else _files(kubeconfig)
     if not isinstance(kubeconfig, Mapping):
-        _check_files(_files(kubeconfig))
+        _check_files(files)
     from kubernetes import client as api
     from kubernetes import config
 
@@ -79,11 +80,13 @@ def connect(kubeconfig: Mapping[str, Any] | pathlib.Path | None, *, context: str
         if isinstance(kubeconfig, Mapping):
             loader.load_kube_config_from_dict(config_dict=dict(kubeconfig), **arguments)
         else:
-            loader.load_kube_config(config_file=str(kubeconfig) if kubeconfig else None, **arguments)
+            # Named, since the library reads $KUBECONFIG once and for all when it is imported.
+            loader.load_kube_config(config_file=os.pathsep.join(map(str, files)), **arguments)
     except (loader.ConfigException, ValueError, OSError) as wrong:
         raise CouldNotSee(Trouble(node="api", problem=f"the kubeconfig cannot be used: {wrong}")) from wrong
     # One try a request: with the library's three retries an unreachable API would take four time-outs to say so.
     settings.retries = False
+    settings.connection_pool_maxsize = 32  # all that the doctor asks at one time
     return api.ApiClient(settings)
 
 
