@@ -1,0 +1,93 @@
+"""The suite as a user starts it, against a cluster of stand-ins: wrong input is one line, what cannot be seen an ERROR each."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import fake_api
+import fake_ssh
+import pytest
+from test_doctor import DNS, node, pod
+
+ROOT = pathlib.Path(__file__).parent.parent
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A fake API with one node; ``inventory.yaml`` in ``tmp_path`` leads to it."""
+    with fake_api.serve() as server:
+        server.documents["/api/v1/nodes"] = {"items": [node("master")]}
+        server.documents["/api/v1/services"] = {"items": [DNS]}
+        server.documents["/api/v1/pods"] = {"items": [pod("client", "default", "10.42.0.9")]}
+        server.write_kubeconfig(tmp_path / "kubeconfig.yaml")
+        (tmp_path / "inventory.yaml").write_text("kubeconfig: kubeconfig.yaml\nnodes: {master: }\nlan_client: {host: desk}\n")
+        yield server
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """Run the suite with a root folder of its own, so that its reports do not mix with the user's."""
+    tools = fake_ssh.FakeSsh(tmp_path)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        own = ["-c", str(ROOT / "pytest.ini"), f"--rootdir={tmp_path}", f"--confcutdir={ROOT}", "-q", str(ROOT / "tests")]
+        environment = os.environ | {"PATH": fake_ssh.on_path(tmp_path)}
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", *own, *arguments], capture_output=True, text=True, timeout=120, cwd=tmp_path, env=environment
+        )  # fmt: skip
+
+    run.tools = tools
+    return run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--inventory", "none.yaml"], "none.yaml: cannot be read: No such file or directory"),
+        (["--passive", "--disruptive"], "--passive and --disruptive exclude each other"),
+        (["--node", "wroker1"], "--node: no node wroker1 in the cluster; there are: master"),
+        (["--service", "default/none"], "--service: no Service default/none in the cluster; there are: kube-system/kube-dns"),
+        (["--pod", "default/none"], "--pod: no Pod default/none in the cluster; there are: default/client"),
+    ],
+)
+def test_wrong_input_is_one_line_and_a_usage_error(cluster, suite, arguments, says):
+    finished = suite("--collect-only", *arguments)
+
+    assert finished.returncode == pytest.ExitCode.USAGE_ERROR
+    lines = [line for line in (finished.stdout + finished.stderr).splitlines() if line.startswith("ERROR: ")]
+    assert [line for line in lines if line.endswith(says)] == lines
+    assert len(lines) == 1
+    assert "Traceback" not in finished.stdout + finished.stderr
+
+
+def test_an_api_that_is_down_is_an_error_of_each_test_and_no_failed_collection(cluster, suite, tmp_path):
+    text = (tmp_path / "kubeconfig.yaml").read_text()
+    (tmp_path / "kubeconfig.yaml").write_text(text.replace(cluster.address, "http://127.0.0.1:1"))
+
+    finished = suite("-k", "no_interface or endpoints_ready")
+
+    assert finished.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "2 errors" in finished.stdout
+    assert "failed" not in finished.stdout.splitlines()[-1]
+    assert "no answer from http://127.0.0.1:1" in finished.stdout
+
+
+def test_a_node_that_cannot_be_reached_is_an_error_with_command_output_and_remedy_and_no_ssh_stays(cluster, suite):
+    suite.tools.behave("echo 'ssh: connect to host master port 22: Connection refused' >&2; exit 255")
+
+    finished = suite("-k", "no_interface")
+
+    assert "1 error" in finished.stdout
+    for part in ("master: ssh: connection refused", "command: ssh master 'sudo -n /bin/sh -c id'", "remedy: is sshd running there"):
+        assert part in finished.stdout
+    assert sum(" -O exit " not in call for call in suite.tools.calls()) == 1
+
+
+def test_only_what_the_selected_tests_need_is_asked(cluster, suite):
+    suite("-k", "endpoints_ready")
+
+    assert suite.tools.calls() == []
+    assert not any("exec" in path for path in cluster.paths)
