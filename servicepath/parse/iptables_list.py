@@ -24,7 +24,7 @@ _WARNING = re.compile(r"^# Warning: .*tables present")
 _RULE = re.compile(
     r"^\s*(?:(?P<packets>\d+[KMGT]?)\s+(?P<bytes>\d+[KMGT]?)\s+)?(?:(?P<target>[^\s!]\S*)\s+)?(?P<protocol>!?[\w-]+)\s+"
     r"(?P<opt>--|-f|!f)\s+(?:(?P<in>\S+)\s+(?P<out>\S+)\s+)?(?P<source>!?[\da-fA-F.:/]+)\s+(?P<destination>!?[\da-fA-F.:/]+)"
-    r"(?:\s+(?P<rest>\S.*))?$"
+    r"(?:\s+(?P<rest>\S.*))?\s*$"
 )
 _COMMENT = re.compile(r"/\* (.*?) \*/")
 _EXTRAS = (
@@ -76,7 +76,7 @@ def _rule(reader: RuleReader, table: str, chain: str, position: int, number: int
         destination = reader.net(found["destination"].lstrip("!"), found["destination"].startswith("!"))
     except Unreadable as error:
         raise ParseError(_TOOL, number, line, str(error)) from error
-    fields, other = _rest(found["rest"] or "")
+    fields, other = _rest(found["rest"] or "", found["target"])
     protocol, negation = _protocol(found["protocol"])
     return Rule(
         table, chain, position, number, line, _counter(found["packets"], found["bytes"]), source, destination, protocol,
@@ -102,7 +102,7 @@ def _interface(text: str | None) -> str | None:
     return None if text in (None, "*", "any") else text
 
 
-def _rest(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _rest(text: str, target: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
     fields: dict[str, Any] = {}
     comment = _COMMENT.search(text)
     if comment:
@@ -110,7 +110,7 @@ def _rest(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         text = _COMMENT.sub("", text, count=1)
     for name, pattern, convert in _EXTRAS:
         found = pattern.search(text)
-        if found:
+        if found and (name != "to_destination" or target == "DNAT"):  # SNAT prints its source in the same way
             fields[name] = convert(found[1])
             text = pattern.sub("", text, count=1)
     if _LOCAL.search(text):
