@@ -8,6 +8,7 @@ port without a name (``namespace/service:``); dumps of those years are told by i
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 
 from .addresses import Socket
@@ -24,6 +25,7 @@ OLD_EXTERNAL = "KUBE-XLB-"  # until v1.23, where KUBE-EXT and KUBE-SVL stand now
 PREFIXES = (CLUSTER, LOCAL, EXTERNAL, FIREWALL, ENDPOINT, OLD_EXTERNAL)
 
 
+@functools.lru_cache(maxsize=1 << 16)  # all names of a large cluster are asked for again on each node
 def _hash(text: str) -> str:
     return base64.b32encode(hashlib.sha256(text.encode()).digest()[:10]).decode()
 
@@ -49,9 +51,14 @@ def endpoint_chain(key: str, protocol: str, endpoint: Socket) -> str:
     return ENDPOINT + _hash(f"{key}{protocol.lower()}{endpoint}")
 
 
+def service_hashes(port: ServicePort) -> tuple[str, ...]:
+    """What stands behind the prefix in the names of the Service port's chains: today's, then that of old kube-proxies."""
+    return tuple(_hash(key + port.protocol.lower()) for key in keys(port))
+
+
 def service_chains(port: ServicePort, prefix: str = CLUSTER) -> tuple[str, ...]:
     """The names that the Service port's chain may have: today's, then that of old kube-proxies."""
-    return tuple(service_chain(key, port.protocol, prefix) for key in keys(port))
+    return tuple(prefix + found for found in service_hashes(port))
 
 
 def endpoint_chains(port: ServicePort, endpoint: Socket) -> tuple[str, ...]:

@@ -16,6 +16,9 @@ from .services import ClusterObjects, Service, ServicePort
 
 _SHOWN = 200  # lines of evidence; a cluster may have ten thousand Services
 
+# The chains of traffic to a ClusterIP.
+_INTERNAL = (chain_names.CLUSTER, chain_names.LOCAL)
+
 _MINOR = re.compile(r"v?1\.(\d+)")
 
 # Before this minor version external traffic went to KUBE-XLB (policy Local) or straight to KUBE-SVC.
@@ -110,21 +113,23 @@ def _predict(node: str, objects: ClusterObjects, family: int) -> _Predicted:
 
 
 def _predict_port(predicted: _Predicted, port: ServicePort, expected: Expected) -> None:
-    used = {
-        chain_names.CLUSTER: expected.cluster_chain,
-        chain_names.LOCAL: expected.local_chain,
-        chain_names.EXTERNAL: expected.external_chain,
-    }
+    used = (
+        (chain_names.CLUSTER, expected.cluster_chain, True),
+        (chain_names.LOCAL, expected.local_chain, True),
+        (chain_names.EXTERNAL, expected.external_chain, predicted.has_external),
+    )
     what = f"{port.chain_key}/{port.protocol}"
-    for prefix, required in used.items():
-        names = chain_names.service_chains(port, prefix)
-        if required and (prefix is not chain_names.EXTERNAL or predicted.has_external):
-            predicted.required.append((names, what))
-        if required or (prefix is chain_names.EXTERNAL and expected.reachable):
+    hashes = chain_names.service_hashes(port)
+    for prefix, there, required in used:
+        if there:
+            names = tuple(prefix + found for found in hashes)
             predicted.allowed.update(dict.fromkeys(names, (port, None)))
+            if required:
+                predicted.required.append((names, what))
     if expected.reachable:
-        for prefix in (chain_names.FIREWALL, chain_names.OLD_EXTERNAL):
-            predicted.allowed.update(dict.fromkeys(chain_names.service_chains(port, prefix), (port, None)))
+        # Whether these exist depends on what the model does not hold: source ranges, ipMode, kube-proxy's age.
+        for prefix in (chain_names.EXTERNAL, chain_names.FIREWALL, chain_names.OLD_EXTERNAL):
+            predicted.allowed.update({prefix + found: (port, None) for found in hashes})
     for socket in expected.reachable:
         names = chain_names.endpoint_chains(port, socket)
         predicted.allowed.update(dict.fromkeys(names, (port, socket)))
@@ -185,15 +190,13 @@ def _misused_services(place: str, ruleset: Ruleset, objects: ClusterObjects) -> 
     """Rules of KUBE-SERVICES for a ClusterIP that lead to the chain of another Service port."""
     for service in objects.services:
         for port in service.ports:
-            allowed = (
-                *chain_names.service_chains(port, chain_names.CLUSTER),
-                *chain_names.service_chains(port, chain_names.LOCAL),
-            )
-            for ip in service.cluster_ips:
-                for rule in ruleset.exact_rules("nat", ip, port.protocol, port.port):
-                    if rule.target and _is_ours(rule.target) and rule.target not in allowed:
-                        subject = f"{place}: {SERVICES} for {port.chain_key}/{port.protocol}"
-                        yield Difference(subject, "leads to another chain than its own", allowed[0], rule.target, (rule.raw,))
+            hashes = chain_names.service_hashes(port)
+            for rule in (r for ip in service.cluster_ips for r in ruleset.exact_rules("nat", ip, port.protocol, port.port)):
+                target = rule.target or ""
+                if _is_ours(target) and not (target.startswith(_INTERNAL) and target.endswith(hashes)):
+                    subject = f"{place}: {SERVICES} for {port.chain_key}/{port.protocol}"
+                    wanted = chain_names.CLUSTER + hashes[0]
+                    yield Difference(subject, "leads to another chain than its own", wanted, target, (rule.raw,))
 
 
 def _misused_endpoints(place: str, ruleset: Ruleset, predicted: _Predicted) -> Iterator[Difference]:

@@ -14,7 +14,10 @@ and puts ``--`` between its groups.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import re
+from collections.abc import Iterator
 
 from ..model.rules import Chain, Counter, Rule, Ruleset
 from .errors import ParseError
@@ -43,9 +46,22 @@ def parse_save(text: str, *, backend: str | None = None, tool: str = "iptables-s
             declared, or the header names another back end than ``backend``.
     """
     reader = _SaveReader(tool, table)
-    for number, line in enumerate(text.split("\n"), 1):
-        reader.read(number, line.rstrip("\r"))
-    return reader.ruleset(backend)
+    with _uncollected():
+        for number, line in enumerate(text.split("\n"), 1):
+            reader.read(number, line.rstrip("\r"))
+        return reader.ruleset(backend)
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Hold the garbage collector: it would go through hundreds of thousands of new rules again and again and find no garbage."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class _SaveReader:

@@ -84,6 +84,9 @@ class RuleReader:
         at, end, free = start, len(words), False
         while at < end:
             word = words[at]
+            if word == "-m" and words[at + 1 : at + 2] and words[at + 1] in _PLAIN_MATCHES:  # the commonest words of all
+                at, free = at + 2, False
+                continue
             negated = word == "!"
             if negated:
                 at += 1
