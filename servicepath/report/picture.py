@@ -20,7 +20,7 @@ LEFT = 26
 _PAD = 8
 _LINE = 16
 _MONO = 6.7  # width of a character at 11 px in the widest usual monospaced face
-_SANS = 7.4  # average at 12 px, bold, in a wide face
+_SANS = {"place": 7.4, "note": 7.0}  # average at 12 px in a wide face; places are bold
 _ARROW = " → "
 
 
@@ -175,6 +175,6 @@ class _Pen:
         self.y -= 1
 
     def _words(self, words: str, kind: str, x: float) -> None:
-        for line in textwrap.wrap(words, int((WIDTH - x) / _SANS)) or [""]:
+        for line in textwrap.wrap(words, int((WIDTH - x) / _SANS[kind])) or [""]:
             self.y += _LINE - 4 if not self.texts else _LINE
             self.texts.append(Text(x, self.y, kind, (Span(line),)))
