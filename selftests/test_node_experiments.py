@@ -147,14 +147,15 @@ def closed(listener):
 def test_the_lan_client_tries_connections_by_what_is_there(node, tmp_path, listener, closed, program):
     (tmp_path / program).symlink_to(pathlib.Path(shutil.which(program, path="/usr/bin:/bin:/usr/local/bin")).resolve())
 
-    said = LocalChannel("lan-client").run(lan.commands([closed], [listener]), timeout=30, phase="lan")
+    said = lan.each_attempt(LocalChannel("lan-client").run(lan.commands([closed], [listener]), timeout=30, phase="lan"))
 
+    assert said[lan.connect_name(closed)].argv[-3:] == (str(closed.ip), str(closed.port), "2")
     assert said[lan.connect_name(closed)].text == "refused\n"
     assert said[lan.connect_name(listener, "control")].text == "connected\n"
 
 
 def test_a_lan_client_with_neither_is_told_what_to_install(node, closed):
-    said = LocalChannel("lan-client").run(lan.commands([closed], []), timeout=30, phase="lan")
+    said = lan.each_attempt(LocalChannel("lan-client").run(lan.commands([closed], []), timeout=30, phase="lan"))
 
     assert troubles.of_command(said[lan.connect_name(closed)]).remedy == "install the Debian package python3"
 

@@ -1,15 +1,23 @@
 """The LAN client: has it Service rules or routes, and does a TCP connection to a ClusterIP come about from there?
 
 Observations: ``iptables-nft-save``, ``iptables-legacy-save``, ``ip-addr``, ``ip-route``, ``ip-rule``, ``tool-versions`` (as in the
-snapshot), and ``connect-<address>-<port>`` with one word: ``connected``, ``refused``, ``timed-out`` or ``unreachable``, or the
-error's text; the controls are ``control-<address>-<port>``.
+snapshot), and ``connects``, all attempts side by side, since each that is not answered takes its whole time:
+
+    connect 10.43.0.10 53 timed-out
+    control 192.168.55.10 22 connected
+
+The last word is ``connected``, ``refused``, ``timed-out`` or ``unreachable``, or the error's text. ``each_attempt`` makes an
+Observation of each line.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import ipaddress
 from collections.abc import Sequence
 
 from ..channel import Command
+from ..fleet import Answers
 from ..model.addresses import Socket
 from . import snapshot
 
@@ -18,24 +26,36 @@ CONNECT_TIMEOUT = 2  # seconds; an answer in a LAN takes milliseconds, a second 
 _OF_SNAPSHOT = frozenset({"iptables-nft-save", "iptables-legacy-save", "ip-addr", "ip-route", "ip-rule", "tool-versions"})
 
 _PYTHON = """
-import errno, socket, sys
+import errno, socket, sys, threading
 words = {errno.ECONNREFUSED: "refused", errno.EHOSTUNREACH: "unreachable", errno.ENETUNREACH: "unreachable", errno.ETIMEDOUT: "timed-out"}
-try:
-    socket.create_connection((sys.argv[1], int(sys.argv[2])), float(sys.argv[3])).close()
-    print("connected")
-except TimeoutError:
-    print("timed-out")
-except OSError as wrong:
-    print(words.get(wrong.errno, wrong))
+def attempt(kind, ip, port):
+    try:
+        socket.create_connection((ip, int(port)), float(sys.argv[1])).close()
+        word = "connected"
+    except TimeoutError:
+        word = "timed-out"
+    except OSError as wrong:
+        word = words.get(wrong.errno, wrong)
+    print(f"{kind} {ip} {port} {word}\\n", end="")
+said = sys.argv[2:]
+threads = [threading.Thread(target=attempt, args=said[start:start + 3]) for start in range(0, len(said), 3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
 """
 # bash opens the connection itself; its only words for a failure are the C library's.
 _CONNECT = f"""
-if command -v python3 >/dev/null; then exec python3 -c '{_PYTHON}' "$1" "$2" "$3"; fi
+if command -v python3 >/dev/null; then exec python3 -c '{_PYTHON}' "$@"; fi
 command -v bash >/dev/null || {{ echo "python3: not found" >&2; exit 127; }}
-said=$(timeout "$3" bash -c ': </dev/tcp/$0/$1' "$1" "$2" 2>&1); status=$?
-case "$status:$said" in
-  0:*) echo connected;; 124:*) echo timed-out;; *refused*) echo refused;; *unreachable*|*"No route"*) echo unreachable;; *) echo "$said";;
-esac
+limit=$1; shift
+attempt() {{
+  said=$(timeout "$limit" bash -c ': </dev/tcp/$0/$1' "$2" "$3" 2>&1); status=$?
+  case "$status:$said" in
+    0:*) word=connected;; 124:*) word=timed-out;; *refused*) word=refused;; *unreachable*|*"No route"*) word=unreachable;; *) word=$said;;
+  esac
+  echo "$1 $2 $3 $word"
+}}
+while [ $# -gt 0 ]; do attempt "$1" "$2" "$3" & shift 3; done
+wait
 """
 
 
@@ -47,8 +67,9 @@ def commands(targets: Sequence[Socket], controls: Sequence[Socket]) -> tuple[Com
         controls: what the same program must be able to connect to: a node's InternalIP with a port that listens there.
     """
     state = [c for c in snapshot.commands(lookups=[]) if c.name in _OF_SNAPSHOT]
-    tries = [_try("connect", target) for target in dict.fromkeys(targets)]
-    return (*state, *tries, *(_try("control", control) for control in dict.fromkeys(controls)))
+    words = [w for kind, all_of in (("connect", targets), ("control", controls)) for s in dict.fromkeys(all_of) for w in (kind, *_words(s))]
+    argv = ("sh", "-c", _CONNECT.strip(), "connects", str(CONNECT_TIMEOUT), *words)
+    return (*state, Command("connects", argv, timeout=CONNECT_TIMEOUT + 5))
 
 
 def connect_name(target: Socket, kind: str = "connect") -> str:
@@ -56,6 +77,24 @@ def connect_name(target: Socket, kind: str = "connect") -> str:
     return f"{kind}-{str(target.ip).replace(':', '-')}-{target.port}"
 
 
-def _try(kind: str, target: Socket) -> Command:
-    argv = ("sh", "-c", _CONNECT.strip(), "connect", str(target.ip), str(target.port), str(CONNECT_TIMEOUT))
-    return Command(connect_name(target, kind), argv, timeout=CONNECT_TIMEOUT + 3)
+def each_attempt(answers: Answers) -> Answers:
+    """The answers with one Observation an attempt, named by ``connect_name``, whose argv ends in address, port and time limit.
+
+    When the program itself did not run, each attempt has its status and standard error.
+    """
+    whole = answers["connects"]
+    asked = whole.argv[5:]
+    said = dict.fromkeys((tuple(asked[start : start + 3]) for start in range(0, len(asked), 3)), "")
+    for line in whole.text.splitlines():
+        kind, ip, port, word = line.split(" ", 3)
+        said[kind, ip, port] = word
+    found = dict(answers)
+    for (kind, ip, port), word in said.items():
+        name = connect_name(Socket(ipaddress.ip_address(ip), int(port)), kind)
+        argv = (*whole.argv[:4], kind, ip, port, whole.argv[4])
+        found[name] = dataclasses.replace(whole, name=name, argv=argv, stdout=f"{word}\n".encode() if word else b"")
+    return found
+
+
+def _words(target: Socket) -> tuple[str, str]:
+    return str(target.ip), str(target.port)

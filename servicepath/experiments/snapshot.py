@@ -56,7 +56,7 @@ _SYNC = "grep _sync_proxy_rules_last_"
 _VERSIONS = """
 show() { command -v "$1" >/dev/null || return 0; printf '%s\\t%s\\n' "$1" "$("$@" 2>&1 | head -n 1)"; }
 show iptables-save -V; show iptables-nft-save -V; show iptables-legacy-save -V; show ip -V; show nft -v; show tcpdump --version
-show conntrack -V; show dig -v; show python3 -V; show nsenter -V; show curl -V; show ss -V
+show conntrack -V; show dig -v; show python3 -V; show nsenter -V
 """
 
 
