@@ -27,7 +27,7 @@ More about it.
 """
 import ipaddress
 import pytest
-from fixtures.report import RECORD
+from fixtures.told import RECORD
 from servicepath.model.difference import Difference, explain
 from servicepath.model.services import Node, ServicePort
 from servicepath.observation import CouldNotSee, Trouble

@@ -3,6 +3,7 @@
 What is asked, and under which name the Observation is found (``6`` variants only with IPv6):
 
     iptables-nft-save, iptables-legacy-save      all tables with counters; status 127: that back end's tool is absent
+    ip-tables-names                              tables of the legacy back end that the kernel has; status 1: it has none at all
     ip6tables-nft-save, ip6tables-legacy-save    the same for IPv6
     ip-addr, ip-route, ip-rule                   JSON of iproute2; ip-addr with link details, ip-route with every table
     ip6-route, ip6-rule                          IPv6
@@ -73,6 +74,7 @@ def commands(
     """
     found = [*_rules("iptables"), *(_rules("ip6tables") if ipv6 else ())]
     found += [
+        Command("ip-tables-names", ("cat", "/proc/net/ip_tables_names")),
         Command("ip-addr", ("ip", "-j", "-d", "addr", "show")),
         Command("ip-route", ("ip", "-4", "-j", "route", "show", "table", "all")),
         Command("ip-rule", ("ip", "-4", "-j", "rule", "show")),

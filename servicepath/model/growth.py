@@ -10,10 +10,11 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from .addresses import IPAddress, Socket
+from .counters import CounterGrowth, Disturbed, counter_deltas
 from .difference import Difference
 from .flows import Trace
-from .rules import Counter, Rule
-from .service_rules import ServiceWalk, walk
+from .rules import Counter
+from .service_rules import walk_from_services
 from .services import ServicePort
 from .windows import Window
 
@@ -88,25 +89,21 @@ def measure(window: Window, vip: IPAddress, port: ServicePort) -> Growth | str:
         vip: the Service's ClusterIP.
         port: the Service's port.
     """
-    before = walk(window.before.nat, vip, port.protocol, port.port)
-    after = walk(window.after.nat, vip, port.protocol, port.port)
-    if before.chain is None or after.chain is None:
-        return f"no chain of {port.chain_key} in the rules"
-    if _shape(before) != _shape(after):
-        return f"the rules of {port.chain_key} changed between the two readings"
     target = Socket(vip, port.port)
     if window.reused(target):
         return "one of our source ports was in use already"
     certain, possible = window.foreign(target, port.protocol)
     if certain != possible:
         return f"{possible - certain} flows of others began while the counters were being read"
-    svc = _sum((c.jump for c in after.choices), after.affinity) - _sum((c.jump for c in before.choices), before.affinity)
-    sep = _sum(after.sep_rules) - _sum(before.sep_rules)
-    if svc.packets < 0 or sep.packets < 0:
-        return f"the counters of {port.chain_key} went back: kube-proxy wrote its chains anew"
-    return Growth(
-        window.name, port, certain, _services(window, before, after), svc, sep, _masquerade(before, after), _lines(before, after)
-    )  # fmt: skip
+    walk = walk_from_services(window.after.nat, vip, port.protocol, port.port)
+    found = counter_deltas(window.before.nat, window.after.nat, walk)
+    if isinstance(found, Disturbed):
+        return "; ".join((found.reason, *found.evidence))
+    # The rules do not show every sync, and where nothing else tells either, KUBE-SERVICES is not judged.
+    services = found.service if isinstance(found.service, Counter) and window.synced is False else None
+    masquerade = None if isinstance(found.masquerade, Disturbed) else found.masquerade
+    lines = _lines(found)
+    return Growth(window.name, port, certain, services, found.chain, found.endpoints, masquerade, lines)
 
 
 def first_packet_length(trace: Trace) -> int | None:
@@ -122,40 +119,14 @@ def first_packet_length(trace: Trace) -> int | None:
     return syn.innermost.length if syn else None
 
 
-def _shape(service: ServiceWalk) -> tuple[object, ...]:
-    """What must be the same in both readings for their counters to be comparable."""
-    return service.chain, tuple((choice.chain, choice.socket) for choice in service.choices)
-
-
-def _sum(*groups: Iterable[Rule]) -> Counter:
-    counters = [rule.counter for group in groups for rule in group if rule.counter]
-    return Counter(sum(c.packets for c in counters), sum(c.bytes for c in counters))
-
-
-def _services(window: Window, before: ServiceWalk, after: ServiceWalk) -> Counter | None:
-    """The growth of the rule in KUBE-SERVICES, where no sync fell in between."""
-    first, second = before.service_rule, after.service_rule
-    if window.synced is not False or not (first and second and first.counter and second.counter):
-        return None
-    return second.counter - first.counter
-
-
-def _masquerade(before: ServiceWalk, after: ServiceWalk) -> Counter | None:
-    first, second = before.masquerade_rule, after.masquerade_rule
-    if not (first and second and first.counter and second.counter):
-        return None
-    return second.counter - first.counter
-
-
-def _lines(before: ServiceWalk, after: ServiceWalk) -> tuple[str, ...]:
+def _lines(found: CounterGrowth) -> tuple[str, ...]:
     """Each counting rule once, its counter before and after in front."""
-    lines = []
-    pairs = [(before.service_rule, after.service_rule), (before.masquerade_rule, after.masquerade_rule)]
-    pairs += zip(before.affinity, after.affinity, strict=False)
-    pairs += [(b.jump, a.jump) for b, a in zip(before.choices, after.choices, strict=True)]
-    pairs += zip(before.sep_rules, after.sep_rules, strict=False)
-    for first, second in pairs:
-        if first and second:
-            rule = second.raw.removeprefix(f"{second.counter} ")
-            lines.append(f"{first.counter} → {second.counter} {rule}")
-    return tuple(lines)
+    before = {_split(line)[1]: _split(line)[0] for line in found.before}
+    pairs = ((before.get(rule, "?"), counter, rule) for counter, rule in map(_split, found.after))
+    return tuple(f"{first} → {second} {rule}" for first, second, rule in pairs)
+
+
+def _split(line: str) -> tuple[str, str]:
+    """A rule's line of iptables-save -c: its counter, and the rule."""
+    counter, _, rule = line.partition(" ")
+    return counter, rule
