@@ -17,6 +17,7 @@ TOOLS: Mapping[str, str] = {
     "busybox": "busybox-static",
     "catatonit": "catatonit",
     "conntrack": "conntrack",
+    "curl": "curl",
     "containerd": "containerd",
     "dig": "dnsutils",
     "etcd": "etcd-server",

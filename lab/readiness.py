@@ -5,6 +5,7 @@ each node's kernel, Cilium's maps on each node, and answers to real queries from
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from lab.host import LabHost
 from lab.topology import Topology
 
 CILIUM_DBG = "/opt/servicepath-lab/cilium/cilium-dbg"
+# A rule of kube-proxy (v1.34, iptables mode) that sends a packet to a backend, as iptables-save writes it.
+DNAT = re.compile(r"^-A KUBE-SEP-\S+ -p (?P<protocol>\w+) .*--to-destination (?P<to>\S+)$", re.MULTILINE)
 SERVICES = (("kube-system", "kube-dns"), ("default", "resolver"))
 
 
@@ -77,12 +80,9 @@ def proxy_rules(host: LabHost, wanted: Iterable[Backend]) -> str | None:
     done = host.run(["iptables-save", "-t", "nat"])
     if done.returncode != 0:
         return f"{host.name}: iptables-save: {done.stderr.strip()}"
-    missing = [
-        f"{backend.address}:{backend.target}/{backend.protocol}"
-        for backend in wanted
-        if f"-p {backend.protocol.lower()} -m {backend.protocol.lower()} -j DNAT --to-destination"
-        f" {backend.address}:{backend.target}" not in done.stdout
-    ]
+    there = {(rule["protocol"], rule["to"]) for rule in DNAT.finditer(done.stdout)}
+    wanted_rules = [(backend.protocol.lower(), f"{backend.address}:{backend.target}") for backend in wanted]
+    missing = [f"{to}/{protocol}" for protocol, to in wanted_rules if (protocol, to) not in there]
     return f"{host.name}: no kube-proxy rule for {', '.join(missing)}" if missing else None
 
 
@@ -118,7 +118,7 @@ def answers(host: LabHost, api: Api, topology: Topology) -> str | None:
 
 def _question(address: str, port: int, protocol: str, topology: Topology) -> list[str]:
     if port != 53:
-        return ["busybox", "nc", "-z", "-w", "1", address, str(port)]
+        return ["curl", "-s", "-m", "1", "-o", "/dev/null", f"http://{address}:{port}/metrics"]
     name = f"kubernetes.default.svc.{topology.cluster.domain}"
     return ["dig", "+short", "+tries=1", "+time=1", *(["+tcp"] if protocol == "TCP" else []), f"@{address}", name]
 
