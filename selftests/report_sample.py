@@ -121,13 +121,15 @@ def _paths() -> list[PathCell]:
             local = node == "worker1"
             way = "local delivery" if local else "Cilium VXLAN"
             hops = () if local or not port.endswith("UDP") else _hops("host", node)
-            cells.append(PathCell("host", node, port, "kube-proxy (iptables)", way, "passed", hops=hops))
+            cells.append(PathCell("host", node, port, "kube-proxy (iptables)", way, "as expected", hops=hops))
             if port == "kube-dns:metrics/TCP":
                 cells.append(PathCell("Pod", node, port, None, None, "not tested", "a TCP connect shows no answer to follow"))
                 continue
             hops = () if local or not port.endswith("UDP") else _hops("Pod", node)
-            cells.append(PathCell("Pod", node, port, "Cilium (eBPF)", way, "passed", hops=hops))
-        cells.append(PathCell("LAN host", "lan-client", port, "nobody", None if "UDP" in port else "LAN", "passed"))
+            cells.append(PathCell("Pod", node, port, "Cilium (eBPF)", way, "as expected", hops=hops))
+        cells.append(PathCell("LAN host", "lan-client", port, "nobody", None if "UDP" in port else "LAN", "as expected"))
+    cells.append(PathCell("host", "worker2", PORTS[0], None, None, "unanswered", "none of 12 flows was answered"))
+    cells.append(PathCell("Pod", "worker2", PORTS[0], "nobody", "plain on the underlay", "not as expected"))
     return cells
 
 

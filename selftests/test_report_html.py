@@ -174,6 +174,15 @@ def test_not_tested_is_said_with_its_reason(calm: Page) -> None:
     assert "not tested" in calm.shown()
 
 
+def test_what_was_measured_and_is_wrong_is_never_called_not_tested(calm: Page) -> None:
+    failed = [a["class"] for a in calm.all("span", "say") if "failed" in (a["class"] or "")]
+    assert len(failed) == 2
+    said = "".join(calm.shown().split())
+    assert "✗unanswered" in said
+    assert "noneof12flowswasanswered" in said
+    assert "✗notasexpected" in said
+
+
 def test_a_slot_nobody_told_of_is_not_tested() -> None:
     run = report_sample.summary()
     paths = tuple(p for p in run.paths if (p.source, p.frontend) != ("LAN host", "kube-dns:dns/UDP"))

@@ -25,6 +25,7 @@ from .visible import visible
 _HERE = Path(__file__).parent
 _GLYPHS = {"passed": "✓", "failed": "✗", "error": "!", "skipped": "–"}
 _WORDS = {"error": "could not be seen"}
+_PATH_OUTCOMES = {"as expected": "passed", "not as expected": "failed", "unanswered": "failed", "not tested": "skipped"}
 _COUNTER = re.compile(r"\[\d+:\d+\]")
 
 
@@ -95,6 +96,7 @@ def _environment() -> jinja2.Environment:
         outcome_class=lambda outcome: outcome if outcome in _GLYPHS else "other",
         outcome_word=lambda outcome: _WORDS.get(outcome, outcome),
         path=quote,
+        path_outcome=lambda verdict: _PATH_OUTCOMES.get(verdict, "other"),
         seconds=_seconds,
     )
     return environment
@@ -147,12 +149,13 @@ def _source_order(source: str) -> int:
 
 
 def _pictures(paths: Iterable[PathView]) -> tuple[tuple[PathView, ...], tuple[PathView, ...]]:
-    """One picture a source to look at first, that of the most hops since it tells most; and all others."""
+    """The pictures to look at first (a source's with the most hops, since it tells most, and those not as expected); and all others."""
     drawn = sorted((path for path in paths if path.picture), key=lambda path: _source_order(path.cell.source))
     best: dict[str, PathView] = {}
     for path in drawn:
         known = best.get(path.cell.source)
         if known is None or len(path.cell.hops) > len(known.cell.hops):
             best[path.cell.source] = path
-    first = tuple(best.values())
-    return first, tuple(path for path in drawn if path not in first)
+    chosen = [path in best.values() or _PATH_OUTCOMES.get(path.cell.verdict) == "failed" for path in drawn]
+    first = tuple(path for path, wanted in zip(drawn, chosen, strict=True) if wanted)
+    return first, tuple(path for path, wanted in zip(drawn, chosen, strict=True) if not wanted)
