@@ -13,6 +13,7 @@ pytest_plugins = [
     "fixtures.traffic",
     "fixtures.flows",
     "fixtures.disruption",
+    "fixtures.known",
     "fixtures.evidence",
     "fixtures.report",
 ]
