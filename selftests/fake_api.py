@@ -75,6 +75,8 @@ def serve() -> Iterator[FakeApi]:
 
 
 class _Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 64  # clients ask many things at one time
+
     def handle_error(self, *_: Any) -> None:
         """A client that gave up is what some tests are about."""
 

@@ -71,7 +71,7 @@ def examine(api, tools, tmp_path, capsys):
 def test_when_all_is_well_each_check_is_one_line(examine):
     status, said = examine()
 
-    assert status == doctor.OK
+    assert status == doctor.OK, said
     assert said.splitlines()[1:] == [
         "✔ api          reached: v1.34.4+k3s1, 1 nodes",
         next(line for line in said.splitlines() if line.startswith("✔ api          rights: all ")),
