@@ -26,13 +26,14 @@ _CLI, _OLD_CLI = "cilium-dbg", "cilium"
 def commands() -> tuple[Command, ...]:
     """The state that every conclusion about Cilium needs.
 
-    Names: agent-status (JSON), agent-status-verbose (text), agent-services (JSON), agent-lb-list (JSON).
+    Names: agent-status (JSON), agent-status-verbose (text), agent-services (JSON), agent-lb-list (JSON), agent-ct (text).
     """
     return (
         dbg("agent-status", "status", "-o", "json"),
         dbg("agent-status-verbose", "status", "--verbose"),
         dbg("agent-services", "service", "list", "-o", "json"),
         dbg("agent-lb-list", "bpf", "lb", "list", "-o", "json"),
+        flows("agent-ct"),
     )
 
 

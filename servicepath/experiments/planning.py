@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from ..model.addresses import IPAddress, Socket
 from ..model.flows import Probe, Source
@@ -59,7 +59,9 @@ class Surroundings:
     route_mtu: int | None
 
 
-def plan(node: str, save_tool: tuple[str, ...], targets: Sequence[Target], name: str, around: Surroundings) -> NodePlan:
+def plan(
+    node: str, save_tool: tuple[str, ...], targets: Sequence[Target], name: str, around: Surroundings, used: Container[int]
+) -> NodePlan:  # fmt: skip
     """The plan for one node.
 
     Args:
@@ -68,8 +70,9 @@ def plan(node: str, save_tool: tuple[str, ...], targets: Sequence[Target], name:
         targets: the ports to probe.
         name: the DNS name to ask for.
         around: the node's surroundings.
+        used: source ports that a flow table of the node still holds.
     """
-    ports = probe.source_ports()
+    ports = probe.source_ports(used)
     probes: list[Probe] = []
     for target in targets:
         probes += _host_probes(target, name, ports)
@@ -78,16 +81,14 @@ def plan(node: str, save_tool: tuple[str, ...], targets: Sequence[Target], name:
     vips = tuple(dict.fromkeys(t.vip for t in targets))
     client = around.client
     addresses = (*vips, client.ip) if client else vips
-    return NodePlan(
-        node, save_tool, addresses, tuple(probes), _taps(around, vips), client.netns if client else None, client.ip if client else None
-    )  # fmt: skip
+    netns, ip = (client.netns, client.ip) if client else (None, None)
+    return NodePlan(node, save_tool, addresses, tuple(probes), _taps(around, vips), netns, ip, around.route_mtu)
 
 
-def renewed(old: NodePlan) -> NodePlan:
+def renewed(old: NodePlan, used: Container[int]) -> NodePlan:
     """The same plan with other source ports, for another attempt: an old port's flow would be no new one."""
-    ports = probe.source_ports()
-    used = {p.sport for p in old.probes}
-    fresh = (port for port in ports if port not in used)
+    mine = {p.sport for p in old.probes}
+    fresh = (port for port in probe.source_ports(used) if port not in mine)
     return dataclasses.replace(old, probes=tuple(dataclasses.replace(p, sport=next(fresh)) for p in old.probes))
 
 

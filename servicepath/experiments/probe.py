@@ -6,7 +6,7 @@ import importlib.resources
 import json
 import math
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import dns.edns
 import dns.message
@@ -31,13 +31,17 @@ NOTES_HOST_FLOWS, NOTES_POD_FLOWS = 10, 5
 MISS_PROBABILITY, MOST_FLOWS = 1e-4, 64
 
 
-def source_ports() -> Iterator[int]:
+def source_ports(used: Container[int]) -> Iterator[int]:
     """Yield source ports in a random order, each once, so that two runs at the same time hardly meet.
+
+    Args:
+        used: ports that a flow table still holds from an earlier flow; they are left out. Cilium keeps a TCP connection's entries
+            for hours (bpf-ct-timeout-service-tcp, Cilium 1.19), and an old flow must not prove a new one.
 
     Raises:
         StopIteration: after all of SOURCE_PORTS (19712) were given out.
     """
-    ports = list(SOURCE_PORTS)
+    ports = [port for port in SOURCE_PORTS if port not in used]
     secrets.SystemRandom().shuffle(ports)
     yield from ports
 

@@ -32,6 +32,7 @@ class NodePlan:
         taps: where to capture.
         client_netns: path of the client Pod's network namespace on the node; None when the node has no client Pod.
         client: that Pod's address.
+        route_mtu: the MTU of the node's remote Pod routes, bytes; None where none is set.
     """
 
     node: str
@@ -41,6 +42,7 @@ class NodePlan:
     taps: tuple[capture.Tap, ...]
     client_netns: str | None
     client: IPAddress | None
+    route_mtu: int | None
 
     def window(self, name: str) -> tuple[Probe, ...]:
         """The probes of one window."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from .difference import Difference
 from .flows import Source, Trace
 from .judge_flows import Translator, translator
 from .packets import Packet
 from .paths import Hop, PathCell
 from .services import ServicePort
 
-NOT_TESTED = "not tested"
+NOT_TESTED, UNEXPECTED, UNANSWERED, EXPECTED = "not tested", "not as expected", "unanswered", "as expected"
+
+_EXPECTED = {Source.HOST.value: Translator.IPTABLES.value, Source.POD.value: Translator.EBPF.value}
 
 
 def cell(node: str, port: ServicePort, source: Source, traces: Sequence[Trace], reason: str) -> PathCell:
@@ -28,12 +31,11 @@ def cell(node: str, port: ServicePort, source: Source, traces: Sequence[Trace], 
     if not traces:
         return PathCell(source.value, node, frontend, None, None, NOT_TESTED, reason)
     if not answered:
-        return PathCell(source.value, node, frontend, None, None, "unanswered", f"none of {len(traces)} flows was answered")
+        return PathCell(source.value, node, frontend, None, None, UNANSWERED, f"none of {len(traces)} flows was answered")
     sample = max(answered, key=lambda t: (t.backend_node not in (None, node), sum(map(len, t.packets.values()))))
     who = sorted({translator(t).value for t in answered})
     how = sorted({transport(t) for t in answered} - {NOT_TESTED}) or [NOT_TESTED]
-    wanted = Translator.IPTABLES if source is Source.HOST else Translator.EBPF
-    verdict = "as expected" if who == [wanted.value] else "not as expected"
+    verdict = EXPECTED if who == [_EXPECTED[source.value]] else UNEXPECTED
     return PathCell(source.value, node, frontend, " / ".join(who), " / ".join(how), verdict, "", hops(sample, node))
 
 
@@ -89,3 +91,18 @@ def _question(trace: Trace, packets: Sequence[Packet]) -> Packet | None:
     """The first packet on the way to the Service or its backend."""
     toward = {trace.probe.target.ip} | ({trace.backend.ip} if trace.backend else set())
     return next((p for p in packets if p.innermost.destination in toward), None)
+
+
+def unexpected(cells: Iterable[PathCell]) -> tuple[Difference, ...]:
+    """The measured cells that are not as expected."""
+    return tuple(
+        Difference(
+            f"{cell.source} on {cell.node} → {cell.frontend}",
+            cell.verdict,
+            _EXPECTED.get(cell.source, "no translation and no answer"),
+            f"{cell.translated_by or 'nobody seen'}, {cell.transported_by or 'nothing seen'} {cell.reason}".rstrip(),
+            tuple(f"{hop.place}: {hop.header}" + (f" in {hop.outer}" if hop.outer else "") for hop in cell.hops),
+        )
+        for cell in cells
+        if cell.verdict in (UNEXPECTED, UNANSWERED)
+    )

@@ -38,3 +38,9 @@ class PathCell:
     verdict: str
     reason: str = ""
     hops: tuple[Hop, ...] = ()
+
+    def __str__(self) -> str:
+        """``Pod on master → kube-dns:dns/UDP: Cilium (eBPF), Cilium VXLAN: as expected``."""
+        where = f"{self.source} on {self.node}" if self.node else self.source
+        how = f"{self.translated_by or 'nobody seen'}, {self.transported_by or 'nothing seen'}: " if self.translated_by else ""
+        return f"{where} → {self.frontend}: {how}{self.verdict}" + (f" ({self.reason})" if self.reason else "")

@@ -1,14 +1,30 @@
-"""Control path: the dataplanes, and the mode that they run in."""
+"""Control path."""
 
 import pytest
 
-from servicepath.model import judge_dataplanes, mode
+from servicepath.model import following, judge_dataplanes, judge_endpoints, judge_flows, mode
 from servicepath.model.difference import explain
 
 AGENT = "kubectl -n kube-system exec CILIUM-POD -- cilium-dbg"
 
 
-@pytest.mark.needs("iptables")
+@pytest.mark.conclusion(
+    section="§2",
+    see=(
+        "kubectl -n {namespace} get endpointslices -l kubernetes.io/service-name={service} -o yaml",
+        "kubectl -n {namespace} get pods -o wide",
+    ),
+)
+def test_endpoints_ready(objects, judged_service, port, exhibit):
+    """The Service's endpoints with ready=true are exactly the ready Pods that its selector matches."""
+    lines = judge_endpoints.describe(objects, judged_service)
+    exhibit.show("Endpoints, and the Pods that the selector matches", lines, command="kubectl get endpointslices,pods --output wide")
+
+    wrong = judge_endpoints.judge_endpoints(objects, judged_service, port)
+
+    assert not wrong, explain(wrong)
+
+
 @pytest.mark.conclusion(
     section="§2, §10.1",
     see=(
@@ -26,6 +42,38 @@ def test_dataplanes_programmed(dataplanes, exhibit):
     exhibit.show("Cilium's load-balancing map", dataplanes.view(judge_dataplanes.MAP).lines, command="cilium-dbg bpf lb list")
 
     wrong = judge_dataplanes.differing(dataplanes)
+
+    assert not wrong, explain(wrong)
+
+
+@pytest.mark.disruptive
+@pytest.mark.conclusion(
+    section="§2, §10.1",
+    see=(
+        "kubectl -n servicepath-test create service clusterip trial --tcp=53535:53",
+        "ssh {node} 'sudo iptables-save -t nat | grep trial'",
+        "kubectl -n kube-system exec CILIUM-POD -- cilium-dbg service list",
+        "kubectl -n servicepath-test delete service trial",
+    ),
+)
+def test_dataplanes_follow(followed, exhibit):
+    """A Service created now appears in all three dataplanes, and leaves them when deleted."""
+    exhibit.show("Before, with and after the temporary Service", following.lines(followed), command="every 0.3 s until it was so")
+
+    wrong = following.not_followed(followed)
+
+    assert not wrong, explain(wrong)
+
+
+@pytest.mark.disruptive
+@pytest.mark.traffic
+@pytest.mark.conclusion(section="§2", see=("kubectl get --raw /readyz --request-timeout 2s", "ssh NODE 'dig +short @CLUSTERIP NAME'"))
+def test_packets_skip_the_api(outage_flows, outage_seen, expected_answers, evidence):
+    """With the API server unreachable the Service is still resolved from host and Pod."""
+    evidence.show("The API call of that moment", outage_seen.api_said, command="GET /version")
+    evidence.asked("Asked meanwhile, and answered", outage_flows)
+
+    wrong = judge_flows.unanswered(outage_flows, expected_answers)
 
     assert not wrong, explain(wrong)
 

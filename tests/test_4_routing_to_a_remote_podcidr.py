@@ -2,7 +2,7 @@
 
 import pytest
 
-from servicepath.model import judge_tunnel
+from servicepath.model import following, judge_size, judge_tunnel
 from servicepath.model.difference import explain
 
 
@@ -44,5 +44,35 @@ def test_tunnel_mtu(routing, interfaces, expected_mtu, remote_cilium_nodes, node
     exhibit.show("The devices", map(str, interfaces), command="ip address")
 
     wrong = judge_tunnel.judge_tunnel_mtu(node.name, expected_mtu, routing, interfaces, remote_cilium_nodes)
+
+    assert not wrong, explain(wrong)
+
+
+@pytest.mark.traffic
+@pytest.mark.needs("not-replaced", "tunnel")
+@pytest.mark.conclusion(
+    section="§5",
+    see=(
+        "kubectl exec POD -- ping -M probe -s 1422 BACKEND-IP",
+        "ssh {node} 'sudo tcpdump -ni enp1s0 -nn -v udp port 8472 and greater 1400'",
+    ),
+)
+def test_full_size_packet(sized_flows, exhibit):
+    """A packet as large as the route's MTU crosses whole, its outer packet no larger than the underlay's MTU; one byte more does not."""
+    exhibit.show("Both packets on the underlay", judge_size.describe(sized_flows), command="tcpdump -nn -i INTERFACE -w FILE FILTER")
+
+    wrong = judge_size.judge_size(sized_flows)
+
+    assert not wrong, explain(wrong)
+
+
+@pytest.mark.disruptive
+@pytest.mark.conclusion(section="§5, §10.6", see=("ssh NODE 'ip route show table all'",))
+def test_dnat_adds_no_route(all_followed, pod_and_service_cidrs, exhibit):
+    """Creating and deleting a Service with an endpoint changes NAT rules and no route of Pod or Service CIDR."""
+    shown = [line for one in all_followed for line in following.lines(one)]
+    exhibit.show("NAT rules came and went; routes of these CIDRs", shown, command="iptables-save -c; ip route show table all")
+
+    wrong = tuple(d for one in all_followed for d in following.routes_changed(one, pod_and_service_cidrs))
 
     assert not wrong, explain(wrong)
