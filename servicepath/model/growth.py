@@ -44,6 +44,14 @@ class Growth:
     lines: tuple[str, ...] = dataclasses.field(compare=False)
 
     @property
+    def summary(self) -> str:
+        """How much each part grew, in packets and bytes."""
+        parts = [("KUBE-SERVICES", self.services), ("KUBE-MARK-MASQ", self.masquerade), ("KUBE-SVC", self.svc), ("KUBE-SEP", self.sep)]
+        grown = ", ".join(f"{name} +{c.packets} packets +{c.bytes} bytes" for name, c in parts if c is not None)
+        unjudged = "" if self.services is not None else " (KUBE-SERVICES is not judged: kube-proxy synced, or nothing tells)"
+        return f"{grown}; flows of others: {self.foreign}{unjudged}"
+
+    @property
     def command(self) -> str:
         """How the counters were read."""
         return f"iptables-save -c -t nat | grep {self.port.chain_key}, before and after, in one round trip"
