@@ -1,5 +1,7 @@
 # Targets are listed by `make` alone; the text behind ## is what it shows.
 SHELL := /bin/bash
+# Compiled modules are kept: without them every run compiles the suite anew.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 VENV := .venv

@@ -12,12 +12,44 @@ from .packets import Capture, Packet
 from .services import ClusterObjects
 
 
+class PacketIndex:
+    """Captured packets by port and DNS id, so that a flow's are found without a look at all others.
+
+    Args:
+        captures: role → capture; the captures of several backends' interfaces count as one, "backend-lxc".
+    """
+
+    def __init__(self, captures: Mapping[str, Capture]) -> None:
+        self._roles: dict[str, dict[int | None, list[Packet]]] = {}
+        for role, capture in captures.items():
+            index = self._roles.setdefault("backend-lxc" if role.startswith("backend-lxc") else role, {})
+            for packet in capture.packets:
+                # Ports and ids are numbers of 16 bits alike: one index serves both, and _belongs tells what really matches.
+                for number in {packet.innermost.sport, packet.innermost.dport, packet.dns_id}:
+                    index.setdefault(number, []).append(packet)
+
+    def of(self, probe: Probe, ends: set[Socket]) -> dict[str, tuple[Packet, ...]]:
+        """Role → the flow's packets, in the capture's order.
+
+        Args:
+            probe: the flow.
+            ends: the flow's client ends, as sent and as masqueraded.
+        """
+        numbers = {end.port for end in ends} | {query.dns_id for query in probe.queries}
+        found = {}
+        for role, index in self._roles.items():
+            candidates = {id(p): p for number in numbers for p in index.get(number, ())}
+            mine = [p for p in candidates.values() if _belongs(p, probe, ends)]
+            found[role] = tuple(sorted(mine, key=lambda packet: packet.time))
+        return found
+
+
 def trace(
     flow: Flow,
     client: IPAddress | None,
     conntrack: Iterable[ConntrackEntry],
     ct: Iterable[CtEntry],
-    captures: Mapping[str, Capture],
+    captures: PacketIndex,
     objects: ClusterObjects,
 ) -> Trace:
     """Find all that belongs to the flow.
@@ -30,7 +62,7 @@ def trace(
         client: the client Pod's address; None for the host's flows.
         conntrack: the host's entries, read after the flow.
         ct: Cilium's entries of the node, read after the flow.
-        captures: role → capture.
+        captures: what was captured.
         objects: names the backend's node.
     """
     probe = flow.probe
@@ -39,10 +71,7 @@ def trace(
     backend = _backend(probe, host_entries, cilium_entries)
     ends = {Socket(client, probe.sport)} if client is not None else set()
     ends |= {entry.reply[1] for entry in host_entries}
-    packets: dict[str, tuple[Packet, ...]] = {}
-    for role, capture in captures.items():
-        kind = "backend-lxc" if role.startswith("backend-lxc") else role
-        packets[kind] = packets.get(kind, ()) + tuple(p for p in capture.packets if _belongs(p, probe, ends))
+    packets = captures.of(probe, ends)
     node = objects.node_of(backend.ip) if backend else None
     return Trace(flow, host_entries, cilium_entries, backend, node, packets)
 
