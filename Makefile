@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: help check test doctor bench lint lab-up lab-down packages clean
+.PHONY: browser help check test doctor bench lint lab-up lab-down packages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -16,7 +16,7 @@ check: packages $(VENV)/.ready ## a real cluster on this machine, and every conc
 	@$(PY) -m lab up
 	@$(PY) -m pytest --disruptive
 
-test: packages $(VENV)/.ready ## the project's own tests: offline, and on the lab (root)
+test: browser $(VENV)/.ready ## the project's own tests: offline, and on the lab (root)
 	@$(PY) -m pytest selftests
 
 doctor: $(VENV)/.ready ## can this machine see your cluster? one line a check, with a remedy
@@ -33,6 +33,9 @@ lab-up: packages $(VENV)/.ready ## start the lab (root); the first time it build
 
 lab-down: $(VENV)/.ready ## remove the lab and all that it made but its cache
 	@$(PY) -m lab down
+
+browser:
+	@sh lab/packages.sh chromium
 
 packages:
 	@sh lab/packages.sh
