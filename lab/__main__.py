@@ -17,7 +17,11 @@ from lab.progress import Progress
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit status; what the lab cannot do is one line on standard error."""
-    arguments = _parser().parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    # argparse would take kubectl's own options ("-n kube-system …") for the lab's.
+    own, theirs = (words[:1], words[1:]) if words[:1] == ["kubectl"] else (words, [])
+    arguments = _parser().parse_args(own)
+    arguments.words = theirs
     try:
         return int(arguments.run(arguments))
     except LabError as error:
@@ -38,9 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     inside.add_argument("host", metavar="HOST")
     inside.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER)
     inside.set_defaults(run=_exec)
-    kubectl = commands.add_parser("kubectl", help="run kubectl as the cluster's administrator", add_help=False)
-    kubectl.add_argument("words", nargs=argparse.REMAINDER)
-    kubectl.set_defaults(run=_kubectl)
+    commands.add_parser("kubectl", help="run kubectl as the cluster's administrator: kubectl WORDS …").set_defaults(run=_kubectl)
     return parser
 
 
