@@ -12,6 +12,7 @@ pytest_plugins = [
     "fixtures.setup",
     "fixtures.traffic",
     "fixtures.flows",
+    "fixtures.counted",
     "fixtures.paths",
     "fixtures.disruption",
     "fixtures.known",

@@ -32,11 +32,11 @@ def test_host_counted_by_iptables(host_flows, host_growth, first_packets, eviden
 
 
 @pytest.mark.conclusion(section="§6", see=(COUNTERS,))
-def test_host_marked_for_masquerade(host_flows, host_growth, evidence):
+def test_host_marked_for_masquerade(host_flows, marked_growth, evidence):
     """Host flows hit the Service's own rule ``! -s <cluster CIDR>`` to KUBE-MARK-MASQ."""
-    evidence.growth("Counters around the host's flows", host_growth)
+    evidence.growth("Counters around the host's flows", marked_growth)
 
-    wrong = host_growth.unmarked(len(host_flows))
+    wrong = marked_growth.unmarked(len(host_flows))
 
     assert not wrong, explain(wrong)
 

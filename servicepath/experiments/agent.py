@@ -26,7 +26,8 @@ _CLI, _OLD_CLI = "cilium-dbg", "cilium"
 def commands() -> tuple[Command, ...]:
     """The state that every conclusion about Cilium needs.
 
-    Names: agent-status (JSON), agent-status-verbose (text), agent-services (JSON), agent-lb-list (JSON), agent-ct (text).
+    Names: agent-status (JSON), agent-status-verbose (text), agent-services (JSON), agent-lb-list (JSON), agent-ct (text),
+    agent-drops (JSON).
     """
     return (
         dbg("agent-status", "status", "-o", "json"),
@@ -34,12 +35,18 @@ def commands() -> tuple[Command, ...]:
         dbg("agent-services", "service", "list", "-o", "json"),
         dbg("agent-lb-list", "bpf", "lb", "list", "-o", "json"),
         flows("agent-ct"),
+        drops("agent-drops"),
     )
 
 
 def flows(name: str) -> Command:
     """Cilium's connection tracking table as text (``bpf ct list global``), under a name of the caller's ("cut-2-agent-ct")."""
     return dbg(name, "bpf", "ct", "list", "global")
+
+
+def drops(name: str) -> Command:
+    """The datapath's own counts of what it passed on and dropped, by reason."""
+    return dbg(name, "bpf", "metrics", "list", "-o", "json")
 
 
 def dbg(name: str, *arguments: str) -> Command:

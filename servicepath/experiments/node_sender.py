@@ -5,6 +5,7 @@ Each flow of the plan is one socket; one line of JSON a flow goes to standard ou
 """
 
 import binascii
+import errno
 import json
 import socket
 import struct
@@ -73,7 +74,7 @@ def ask_tcp(sock: socket.socket, flow: Flow, result: Flow) -> None:
 
 def send(flow: Flow) -> Flow:
     """Send one flow; what the kernel refused is part of the result, not an end of the run."""
-    result: Flow = {"id": flow["id"], "answers": [], "connected": None, "error": None}
+    result: Flow = {"id": flow["id"], "answers": [], "connected": None, "error": None, "unsent": False}
     try:
         sock = open_socket(flow)
         try:
@@ -84,6 +85,8 @@ def send(flow: Flow) -> Flow:
         result["error"] = "no answer within %g s" % flow["timeout"]  # noqa: UP031
     except OSError as error:
         result["error"] = str(error)
+        # The port is taken, by another program or an old connection: nothing was sent, which says nothing about the Service.
+        result["unsent"] = error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL)
     return result
 
 

@@ -66,12 +66,17 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Flow:
-    """A probe and what became of it. ``answers`` has one entry a query, None where none came; ``error`` is the kernel's word."""
+    """A probe and what became of it.
+
+    ``answers`` has one entry a query, None where none came; ``error`` is the kernel's word. ``unsent``: the source port could not be
+    had on the node, so that nothing was sent and nothing is known.
+    """
 
     probe: Probe
     answers: tuple[Answer | None, ...]
     connected: bool | None
     error: str | None
+    unsent: bool = False
 
     @property
     def answered(self) -> bool:

@@ -56,7 +56,8 @@ def _flow(probe: Probe, result: dict[str, object]) -> Flow:
     answers = [_answer(one) for one in said]
     padded = answers + [None] * (len(probe.queries) - len(answers))
     connected, error = result.get("connected"), result.get("error")
-    return Flow(probe, tuple(padded), connected if isinstance(connected, bool) else None, str(error) if error else None)
+    came = connected if isinstance(connected, bool) else None
+    return Flow(probe, tuple(padded), came, str(error) if error else None, result.get("unsent") is True)
 
 
 def _address(answer: dict[str, object]) -> Socket:
