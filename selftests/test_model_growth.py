@@ -131,13 +131,13 @@ def test_a_port_that_was_in_use_is_no_new_flow():
     assert found == "one of our source ports was in use already"
 
 
+METRIC = 'kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"} '
+HANDLE = "ip daddr 10.43.0.10 counter packets 1 bytes 1 jump X # handle "
+
+
 @pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ('kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"} 1.7e+09', 'x\nkubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"} 1.8e+09'),
-        ("ip daddr 10.43.0.10 counter packets 1 bytes 1 jump X # handle 11", "ip daddr 10.43.0.10 counter packets 1 bytes 1 jump X # handle 12"),
-    ],
-)  # fmt: skip
+    ("first", "second"), [(METRIC + "1.7e+09", METRIC + "1.8e+09"), (HANDLE + "11", HANDLE + "12")], ids=["metrics", "handles"]
+)
 def test_sync_marks_differ_after_a_sync(first, second):
     assert parse_sync_mark(first) == parse_sync_mark(first)
     assert parse_sync_mark(first) != parse_sync_mark(second)

@@ -8,7 +8,7 @@ Cilium 1.19 (pkg/loadbalancer) has the same, unless topology hints narrow it, wh
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from .addresses import IPAddress, Socket
 from .cilium import AgentService, MapService, frontend
@@ -116,23 +116,27 @@ def gather(
     def expected(protocol: str | None) -> frozenset[Socket]:
         return _expected(objects, service, port, vip, node, protocol)
 
+    views = [View(RULES, bool(rules), port.protocol, rules, expected(port.protocol), lines=rule_lines)]
+    views += _cilium_views(address, port, agent, lb_map, expected)
+    return Dataplanes(node, port, address, tuple(views), _narrowed(objects, service))
+
+
+def _cilium_views(
+    address: Socket, port: ServicePort, agent: Iterable[AgentService], lb_map: Iterable[MapService],
+    expected: Callable[[str | None], frozenset[Socket]],
+) -> tuple[View, View]:  # fmt: skip
+    """Cilium's list and map; the map keeps slots of retired backends behind the serving ones, which get no new connection."""
     listed = frontend(agent, address, port.protocol)
     mapped = frontend(lb_map, address, port.protocol)
-    retired = listed.retired if listed else frozenset()
-    views = [View(RULES, bool(rules), port.protocol, rules, expected(port.protocol), lines=rule_lines)]
+    views = [View(source, False, port.protocol, frozenset(), expected(port.protocol)) for source in (AGENT, MAP)]
     if listed:
         lines = tuple(listed.raw.splitlines())
-        views.append(View(AGENT, True, listed.protocol, listed.serving, expected(listed.protocol), lines=lines))
-    else:
-        views.append(View(AGENT, False, port.protocol, frozenset(), expected(port.protocol)))
+        views[0] = View(AGENT, True, listed.protocol, listed.serving, expected(listed.protocol), lines=lines)
     if mapped:
-        # Behind the serving backends the map keeps slots of terminating ones, which get no new connection.
-        serving = frozenset(mapped.backends) - retired
+        serving = frozenset(mapped.backends) - (listed.retired if listed else frozenset())
         lines = tuple(mapped.raw.splitlines())
-        views.append(View(MAP, True, mapped.protocol, serving, expected(mapped.protocol), mapped.missing, mapped.l7, lines))
-    else:
-        views.append(View(MAP, False, port.protocol, frozenset(), expected(port.protocol)))
-    return Dataplanes(node, port, address, tuple(views), _narrowed(objects, service))
+        views[1] = View(MAP, True, mapped.protocol, serving, expected(mapped.protocol), mapped.missing, mapped.l7, lines)
+    return views[0], views[1]
 
 
 def differing(dataplanes: Dataplanes) -> tuple[Difference, ...]:

@@ -1,0 +1,73 @@
+"""The linters are tests; and the house rules that no linter knows."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SOURCES = sorted(p for folder in ("lab", "servicepath", "fixtures", "tests", "bench") for p in (ROOT / folder).rglob("*.py"))
+
+# The conclusions of the table that this suite asserts, each by one test.
+CONCLUSIONS = frozenset(
+    {
+        "endpoints-ready", "dataplanes-programmed", "dataplanes-follow", "packets-skip-the-api", "mode-as-expected",
+        "service-rule", "chain-names", "backend-choice", "endpoint-dnat", "rules-equal-on-nodes",
+        "no-interface", "no-listener", "no-route", "lan-host-has-neither",
+        "remote-podcidr-route", "cilium-host-address", "tunnel-mtu", "full-size-packet", "dnat-adds-no-route",
+        "host-answers", "host-counted-by-iptables", "host-marked-for-masquerade", "host-translated-by-conntrack",
+        "host-sees-the-clusterip",
+        "pod-answers", "pod-leaves-counters", "pod-translated-by-ebpf", "translated-at-the-pod", "counters-count-flows",
+        "kpr-false-yet-clusterip",
+        "tunnel-endpoints", "inner-is-the-pod", "no-clusterip-inside", "same-way-for-aaaa", "answer-comes-back",
+        "host-inner-source", "local-backend-untunnelled",
+        "path-matrix",
+    }
+)  # fmt: skip
+
+
+def tests() -> dict[str, ast.FunctionDef]:
+    """Every test of tests/, by name."""
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "tests").glob("test_*.py"))
+    return {n.name: n for tree in trees for n in tree.body if isinstance(n, ast.FunctionDef) and n.name.startswith("test_")}
+
+
+@pytest.mark.parametrize("arguments", [("ruff", "check", "."), ("mypy",)], ids=["ruff", "mypy"])
+def test_linters_are_content(arguments):
+    done = subprocess.run([sys.executable, "-m", *arguments], cwd=ROOT, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+
+
+def test_each_conclusion_is_one_test():
+    assert {name.removeprefix("test_").replace("_", "-") for name in tests()} == CONCLUSIONS
+
+
+@pytest.mark.parametrize("name", sorted(tests()))
+def test_a_conclusion_is_a_sentence_with_an_assert_and_no_branch(name):
+    test = tests()[name]
+
+    assert (ast.get_docstring(test) or "").rstrip().endswith(".")
+    assert sum(isinstance(node, ast.Assert) for node in ast.walk(test)) >= 1
+    assert not any(isinstance(node, ast.If | ast.For | ast.While | ast.Try | ast.With) for node in ast.walk(test))
+
+
+@pytest.mark.parametrize("path", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in SOURCES])
+def test_modules_and_functions_are_short_and_documented(path):
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+    assert len(text.splitlines()) <= 310
+    assert [f"{f.name}: {f.end_lineno - f.lineno + 1} lines" for f in functions if f.end_lineno - f.lineno + 1 > 45] == []
+    assert ast.get_docstring(tree) or not text.strip()
+
+
+def test_the_readme_shows_the_sudoers_line_that_the_lab_proves():
+    lines = (ROOT / "docs" / "rights" / "sudoers").read_text(encoding="utf-8").splitlines()
+    rights = [line for line in lines if line and not line.startswith("#")]
+
+    assert rights
+    assert all(line in (ROOT / "README.md").read_text(encoding="utf-8") for line in rights)
