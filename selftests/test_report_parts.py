@@ -150,7 +150,7 @@ def test_closing_lines_name_place_problem_and_cause() -> None:
     assert lines[0] == "20 conclusions: 3 not so, 1 could not be seen"
     at = lines.index("✗ endpoint-dnat on worker2, kube-dns:dns/UDP")
     assert "expected: 10.42.1.113:53, actual: 10.42.1.98:53" in lines[at + 1]
-    assert lines[at + 3].startswith("    likely cause: Pod kube-system/coredns-6d9f")
+    assert lines[at + 2].startswith("    likely cause: Pod kube-system/coredns-6d9f")
     assert not any("\x1b" in line for line in lines)
 
 

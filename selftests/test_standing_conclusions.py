@@ -9,7 +9,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
-TESTS = ("tests/test_cluster_ip_on_a_host.py", "tests/test_routing_to_remote_podcidr.py", "tests/test_endpoints.py")
+TESTS = ("tests/test_1_control_path.py", "tests/test_3_clusterip_on_a_host.py", "tests/test_4_routing_to_a_remote_podcidr.py")
 MINE = (
     "test_no_interface", "test_no_listener", "test_no_route", "test_lan_host_has_neither", "test_remote_podcidr_route",
     "test_cilium_host_address", "test_tunnel_mtu", "test_endpoints_ready",

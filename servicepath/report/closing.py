@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from servicepath.model.results import RunSummary, Verdict
 
 from . import view
 from .visible import visible
 
-_LINES_EACH = 4
+_PLACES = 3
 _MARKS = {"failed": "✗", "error": "!"}
 
 
 def lines(summary: RunSummary) -> Iterator[str]:
-    """Yield one line of totals, then for each failed verdict and each error its place and the beginning of its message.
+    """Yield one line of totals, then the first line of each different message with the places that it was said of.
 
-    Nothing at all is yielded when every conclusion held: pytest's own last line says that.
+    One node out of reach troubles a hundred tests with one message: it is said once. The whole messages stand above, in pytest's own
+    sections. Nothing at all is yielded when every conclusion held: pytest's own last line says that.
     """
     troubled = [each for each in view.conclusions(summary) if each.outcome in _MARKS]
     if not troubled:
@@ -25,19 +26,19 @@ def lines(summary: RunSummary) -> Iterator[str]:
     failed = sum(each.outcome == "failed" for each in troubled)
     unseen = len(troubled) - failed
     yield f"{of} conclusions: {failed} not so, {unseen} could not be seen"
+    groups: dict[tuple[str, str], list[Verdict]] = {}
     for conclusion in troubled:
         for item in conclusion.verdicts:
             if item.verdict.outcome in _MARKS:
-                yield from _lines_of(item.verdict)
+                groups.setdefault((item.verdict.outcome, item.verdict.message), []).append(item.verdict)
+    for (outcome, message), verdicts in groups.items():
+        yield from _lines_of(outcome, message, verdicts)
 
 
-def _lines_of(verdict: Verdict) -> Iterator[str]:
-    place = f"{verdict.conclusion} on {verdict.case}" if verdict.case else verdict.conclusion
-    yield visible(f"{_MARKS[verdict.outcome]} {place}")
-    said = verdict.message.split("\n")
-    for line in said[:_LINES_EACH]:
-        yield visible(f"    {line}")
-    if len(said) > _LINES_EACH:
-        yield f"    … {len(said) - _LINES_EACH} more lines in the report"
-    for cause in verdict.cause[:1]:
+def _lines_of(outcome: str, message: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    places = [f"{v.conclusion} on {v.case}" if v.case else v.conclusion for v in verdicts]
+    more = f"; and {len(places) - _PLACES} more" if len(places) > _PLACES else ""
+    yield visible(f"{_MARKS[outcome]} {'; '.join(places[:_PLACES])}{more}")
+    yield visible(f"    {message.split(chr(10), 1)[0]}")
+    for cause in verdicts[0].cause[:1]:
         yield visible(f"    likely cause: {cause}")
