@@ -52,7 +52,7 @@ def test_a_kernel_without_something_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(preflight, "FILES", {})
     monkeypatch.setattr(network, "users_of", lambda _: [])
     monkeypatch.setattr(preflight, "FILE_SYSTEMS", {"nosuchfs": "CONFIG_NOSUCH_FS"})
-    with pytest.raises(RefusedError, match="no nosuchfs file system.*CONFIG_NOSUCH_FS"):
+    with pytest.raises(RefusedError, match=r"no nosuchfs file system.*CONFIG_NOSUCH_FS"):
         preflight.check(LAB)
 
 

@@ -24,9 +24,7 @@ def take() -> Traces:
     return Traces(
         processes=frozenset(_processes()),
         mounts=frozenset(line.split()[4] for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()),
-        cgroups=frozenset(
-            str(path) for hierarchy in cgroups.hierarchies() for path in hierarchy.mount_point.iterdir() if path.is_dir()
-        ),
+        cgroups=frozenset(str(path) for hierarchy in cgroups.hierarchies() for path in hierarchy.mount_point.iterdir() if path.is_dir()),
         links=frozenset(path.name for path in Path("/sys/class/net").iterdir()),
         namespaces=frozenset(path.name for path in Path("/run/netns").glob("*")),
         files=frozenset(str(path) for path in (RUN, Path("/var/lib/cilium"), Path("/etc/cni"), Path("/opt/cni")) if path.exists()),
