@@ -48,14 +48,18 @@ class PodPlace:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What of the node the captures need: the client Pod and local backends (None, empty: there is none), devices, addresses."""
+    """What of the node the captures need: the client Pod and local backends (None, empty: there is none), devices, addresses.
+
+    ``node_addresses`` are its InternalIPs, ``internal_addresses`` its CiliumInternalIPs.
+    """
 
     client: PodPlace | None
     local_backends: tuple[PodPlace, ...]
     underlay: str
     tunnel: str | None
     tunnel_port: int
-    own_addresses: tuple[IPAddress, ...]
+    node_addresses: tuple[IPAddress, ...]
+    internal_addresses: tuple[IPAddress, ...]
     route_mtu: int | None
 
 
@@ -124,10 +128,11 @@ def _send(target: Target, name: str, source: Source, window: str, kinds: Sequenc
 def _taps(around: Surroundings, vips: Sequence[IPAddress]) -> tuple[capture.Tap, ...]:
     """Where to capture: the underlay, the tunnel device, the client Pod's veth and those of local backends."""
     client = (around.client.ip,) if around.client else ()
-    ours = (*client, *around.own_addresses)
+    ours = (*client, *around.node_addresses, *around.internal_addresses)
     taps = [capture.Tap("underlay", around.underlay, capture.underlay_filter(ours, vips, around.tunnel_port))]
     if around.tunnel:
-        taps.append(capture.Tap("tunnel", around.tunnel, capture.host_filter((*ours, *vips))))
+        # Not the CiliumInternalIPs: the host's own flows are judged on the underlay, and would double this capture.
+        taps.append(capture.Tap("tunnel", around.tunnel, capture.host_filter((*client, *around.node_addresses, *vips))))
     if around.client:
         taps.append(capture.Tap("client-lxc", around.client.interface, capture.host_filter(client)))
     for number, backend in enumerate(around.local_backends, 1):
