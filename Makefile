@@ -14,6 +14,7 @@ help: ## list the targets
 
 check: packages $(VENV)/.ready ## a real cluster on this machine, and every conclusion asserted on it (root)
 	@$(PY) -m lab up
+	@echo "the lab stays up after this; to remove it: make lab-down"
 	@$(PY) -m pytest --disruptive
 
 test: browser $(VENV)/.ready ## the project's own tests: offline, and on the lab (root)
