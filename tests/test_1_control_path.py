@@ -26,6 +26,7 @@ def test_endpoints_ready(objects, judged_service, port, exhibit):
     assert not wrong, explain(wrong)
 
 
+@pytest.mark.needs("iptables", "not-replaced")
 @pytest.mark.conclusion(
     section="§2, §10.1",
     see=(
@@ -48,6 +49,7 @@ def test_dataplanes_programmed(dataplanes, exhibit):
 
 
 @pytest.mark.disruptive
+@pytest.mark.needs("iptables", "not-replaced")
 @pytest.mark.conclusion(
     section="§2, §10.1",
     see=(
@@ -67,6 +69,7 @@ def test_dataplanes_follow(followed, exhibit):
 
 
 @pytest.mark.disruptive
+@pytest.mark.needs("iptables", "not-replaced")
 @pytest.mark.traffic
 @pytest.mark.conclusion(section="§2", see=("kubectl get --raw /readyz --request-timeout 2s", "ssh NODE 'dig +short @CLUSTERIP NAME'"))
 def test_packets_skip_the_api(outage_flows, outage_seen, expected_answers, evidence):

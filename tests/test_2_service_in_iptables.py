@@ -5,6 +5,8 @@ import pytest
 from servicepath.model import judge_backends, judge_chain_names, judge_equal_rules, judge_rules
 from servicepath.model.difference import explain
 
+pytestmark = pytest.mark.needs("iptables", "not-replaced")
+
 SAVE = "iptables-nft-save -c; iptables-legacy-save -c"
 VIP_RULES = "ssh {node} 'sudo iptables-save -c -t nat | grep {vip}'"
 CHAIN = "ssh {node} 'sudo iptables -t nat -S | grep {namespace}/{service}'"

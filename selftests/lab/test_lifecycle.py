@@ -69,10 +69,10 @@ def test_the_suites_user_has_the_rights_of_the_documents_and_no_more():
         return lab(*argv).stdout.strip() == "yes"
 
     assert allowed("list", "services", "-A")
-    assert allowed("create", "pods/exec", "-n", "kube-system")
+    assert allowed("create", "pods", "--subresource=exec", "-n", "kube-system")
     assert allowed("create", "services", "-n", "servicepath-test")
     assert not allowed("create", "services", "-n", "default")
-    assert not allowed("create", "pods/exec", "-n", "default")
+    assert not allowed("create", "pods", "--subresource=exec", "-n", "default")
     assert not allowed("list", "secrets", "-n", "kube-system")
 
 

@@ -21,18 +21,20 @@ _SYNC_MARK = (
     "|| nft -a list chain ip nat KUBE-SERVICES"
 )
 
-# /proc/net/nf_conntrack is as good where the conntrack program is missing and the kernel has the file. Status 3: neither could
-# be read; grep's status 1 only says that no entry matches.
-_CONNTRACK = (
-    "if command -v conntrack >/dev/null; then all=$(conntrack -L 2>/dev/null); else all=$(cat /proc/net/nf_conntrack); fi "
-    "|| exit 3; printf '%s\\n' \"$all\" | grep -wF{patterns} || [ $? = 1 ]"
-)
+# /proc/net/nf_conntrack is as good where the conntrack program is missing and the kernel has the file. grep's status 1 only says
+# that no entry matches.
+_CONNTRACK = """
+if command -v conntrack >/dev/null; then all=$(conntrack -L) || exit
+elif [ -r /proc/net/nf_conntrack ]; then all=$(cat /proc/net/nf_conntrack) || exit
+else echo "conntrack: not found" >&2; exit 127; fi
+printf '%s\\n' "$all" | grep -wF{patterns} || [ $? = 1 ]
+"""
 
 
 def conntrack(name: str, addresses: Sequence[IPAddress]) -> Command:
     """List the host's conntrack entries that name one of the addresses, in whatever place."""
     patterns = "".join(f" -e {address}" for address in addresses)
-    return Command(name, ("sh", "-c", _CONNTRACK.format(patterns=patterns)))
+    return Command(name, ("sh", "-c", _CONNTRACK.format(patterns=patterns).strip()))
 
 
 def cut(number: int, save_tool: tuple[str, ...], addresses: Sequence[IPAddress]) -> tuple[Command, ...]:
