@@ -21,10 +21,11 @@ from selftests.lab import traces
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(os.geteuid() != 0, reason="the lab is root's")]
 
 LAB = [sys.executable, "-m", "lab"]
+# Seconds: the first `up` on a machine builds Kubernetes and Cilium, a quarter of an hour on two cores.
 NOTHING = traces.Traces(*[frozenset()] * 6)
 
 
-def lab(*words: str, timeout: float = 300) -> "subprocess.CompletedProcess[str]":
+def lab(*words: str, timeout: float = 2700) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([*LAB, *words], cwd=PROJECT, capture_output=True, text=True, timeout=timeout, check=False)
 
 
