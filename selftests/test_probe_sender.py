@@ -1,0 +1,207 @@
+"""What is sent: queries as dig builds them, source ports of their own, and the sender on the node, run here against loopback."""
+
+import ipaddress
+import shutil
+import socket
+import subprocess
+import threading
+
+import dns.message
+import dns.rcode
+import dns.rrset
+import pytest
+
+from servicepath.experiments import capture, planning, probe
+from servicepath.experiments.planning import PodPlace, Surroundings, Target
+from servicepath.model.addresses import Socket
+from servicepath.model.flows import Probe, Source
+from servicepath.model.services import ServicePort
+from servicepath.parse.errors import ParseError
+from servicepath.parse.probe import parse_sender
+
+NAME = "kubernetes.default.svc.cluster.local"
+LOOPBACK = ipaddress.ip_address("127.0.0.1")
+
+
+def port(protocol, number):
+    return ServicePort("kube-system", "kube-dns", "dns", protocol, number, None, None, None)
+
+
+def answer(question):
+    """What a DNS server would say: the API's ClusterIP."""
+    asked = dns.message.from_wire(question)
+    said = dns.message.make_response(asked)
+    said.answer.append(dns.rrset.from_text(asked.question[0].name, 5, "IN", "A", "10.43.0.1"))
+    return said.to_wire()
+
+
+@pytest.fixture
+def udp_server():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        server.settimeout(5)
+
+        def serve():
+            data, peer = server.recvfrom(4096)
+            server.sendto(answer(data), peer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield server.getsockname()[1]
+        thread.join()
+
+
+@pytest.fixture
+def tcp_server():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            with server.accept()[0] as client:
+                for _ in range(3):
+                    length = int.from_bytes(client.recv(2), "big")
+                    said = answer(client.recv(length))
+                    client.sendall(len(said).to_bytes(2, "big") + said)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield server.getsockname()[1]
+        thread.join()
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def sent(one):
+    """The flow that came of a probe, sent by the very command that goes to a node."""
+    command = probe.command("send", [one], netns=None)
+    done = subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=20, check=True)
+    return parse_sender(done.stdout.decode(), [one])[0]
+
+
+def one_probe(protocol, number, queries, *, sport=0, timeout=2.0):
+    return Probe("p", "host", Source.HOST, port(protocol, number), Socket(LOOPBACK, number), sport or free_port(), queries, timeout)
+
+
+def test_a_query_is_the_notes_77_bytes_in_a_mix_of_cases():
+    first, second = probe.query(NAME), probe.query(NAME)
+
+    assert len(first.payload) == 77
+    assert first.question.lower() == f"{NAME}. a"
+    assert first.question != second.question
+    assert first.dns_id != second.dns_id or first.payload != second.payload
+
+
+def test_a_query_is_padded_to_any_size():
+    assert len(probe.query(NAME, size=1422).payload) == 1422
+    with pytest.raises(ValueError, match="cannot be as short"):
+        probe.query(NAME, size=40)
+
+
+def test_source_ports_are_each_given_once_and_never_one_in_use():
+    used = frozenset(range(10240, 29900))
+    given = list(probe.source_ports(used))
+
+    assert sorted(given) == list(range(29900, 29952))
+
+
+@pytest.mark.parametrize(("endpoints", "least", "count"), [(0, 5, 5), (1, 10, 10), (3, 5, 18), (100, 5, 64)])
+def test_so_many_flows_that_a_backend_is_hardly_missed(endpoints, least, count):
+    assert probe.flow_count(endpoints, least) == count
+
+
+def test_an_answer_is_told_with_its_sender(udp_server):
+    flow = sent(one_probe("UDP", udp_server, (probe.query(NAME),)))
+
+    assert flow.answered
+    assert flow.answers[0].values == ("10.43.0.1",)
+    assert flow.answers[0].source == Socket(LOOPBACK, udp_server)
+
+
+def test_several_queries_go_through_one_connection(tcp_server):
+    flow = sent(one_probe("TCP", tcp_server, tuple(probe.query(NAME) for _ in range(3))))
+
+    assert flow.connected
+    assert [a.rcode for a in flow.answers] == ["NOERROR"] * 3
+
+
+def test_a_refusal_is_the_kernels_word_and_no_answer():
+    udp, tcp = sent(one_probe("UDP", free_port(), (probe.query(NAME),))), sent(one_probe("TCP", free_port(), ()))
+
+    assert not udp.answered
+    assert "refused" in udp.error
+    assert not tcp.answered
+    assert "refused" in tcp.error
+    assert not udp.unsent
+    assert not tcp.unsent
+
+
+def test_silence_is_no_answer():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mute:
+        mute.bind(("127.0.0.1", 0))
+        flow = sent(one_probe("UDP", mute.getsockname()[1], (probe.query(NAME),), timeout=0.2))
+
+    assert flow.answers == (None,)
+    assert flow.error == "no answer within 0.2 s"
+
+
+def test_a_taken_port_is_unsent_and_not_unanswered():
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server(("127.0.0.1", 0)) as server:
+        flow = sent(one_probe("TCP", server.getsockname()[1], (), sport=taken.getsockname()[1]))
+
+    assert flow.unsent
+    assert "in use" in flow.error
+
+
+@pytest.mark.parametrize("text", ["", "no JSON\n", '{"id": "other", "answers": []}\n', '{"id": "p"}\n', '[1]\n'])
+def test_a_sender_that_was_cut_off_is_an_error(text):
+    with pytest.raises(ParseError, match="probe sender"):
+        parse_sender(text, [one_probe("UDP", 53, ())])
+
+
+def plan_of(remote=True):
+    backend = Socket(ipaddress.ip_address("10.42.1.113"), 53)
+    target = Target(port("UDP", 53), ipaddress.ip_address("10.43.0.10"), "dns", frozenset({backend}), backend if remote else None)
+    client = PodPlace(ipaddress.ip_address("10.42.0.161"), "/run/netns/cni-1", "lxc1")
+    near = PodPlace(ipaddress.ip_address("10.42.0.7"), "/run/netns/cni-2", "lxc2")
+    own, internal = ipaddress.ip_address("192.168.55.10"), ipaddress.ip_address("10.42.0.9")
+    around = Surroundings(client, (near,), "enp1s0", "cilium_vxlan", 8472, (own,), (internal,), 1450)
+    return planning.plan("master", ("iptables-save",), [target], NAME, around, frozenset())
+
+
+def test_the_plan_sends_what_the_notes_sent():
+    plan = plan_of()
+
+    assert len(plan.window("host")) == 10
+    assert [p.queries[0].question.rsplit(" ")[1] for p in plan.window("pod")] == ["A", "AAAA", "A", "AAAA", "A"]
+    assert len(plan.window("control")) == 1
+    assert [len(p.queries[0].payload) + 28 for p in plan.window("size")] == [1450, 1451]
+    assert len({p.sport for p in plan.probes}) == len(plan.probes)
+
+
+def test_another_attempt_has_other_source_ports():
+    plan = plan_of()
+    again = planning.renewed(plan, frozenset())
+
+    assert not {p.sport for p in plan.probes} & {p.sport for p in again.probes}
+    assert [p.id for p in plan.probes] == [p.id for p in again.probes]
+
+
+@pytest.mark.skipif(shutil.which("tcpdump") is None, reason="tcpdump, which would compile the filters, is not installed")
+@pytest.mark.parametrize("tap", plan_of().taps, ids=lambda tap: tap.role)
+def test_every_capture_filter_compiles(tap):
+    done = subprocess.run(["tcpdump", "-d", "-y", "EN10MB", tap.filter], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_capture_is_bounded_and_its_folder_goes():
+    taps = plan_of().taps
+    folder = capture.fresh_folder()
+    start, stop = capture.start(taps, folder), capture.stop(taps, folder)
+
+    assert f"timeout {capture.LONGEST} tcpdump -Z root" in start.argv[2]
+    assert f"sleep {capture.FOLDER_LIVES}; rm -rf {folder}" in start.argv[2]
+    assert stop[-1].argv[2].endswith(f"rm -rf {folder}")
