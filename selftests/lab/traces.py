@@ -45,11 +45,15 @@ def of_the_lab() -> Traces:
 
 
 def _processes() -> set[str]:
-    """Return the processes in a cgroup of the lab, at the top of its hierarchy: other people's containers come and go."""
+    """Return the living processes in a cgroup of the lab, at the top of its hierarchy: other people's containers come and go.
+
+    One that has ended and waits for this machine's process 1 to take note (a zombie) is gone as far as the lab can see to it.
+    """
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if f":/{PREFIX}" in (folder / "cgroup").read_text(encoding="utf-8"):
+            ended = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] in "ZX"
+            if not ended and f":/{PREFIX}" in (folder / "cgroup").read_text(encoding="utf-8"):
                 found.add(f"{folder.name} {(folder / 'comm').read_text(encoding='utf-8').strip()}")
         except (FileNotFoundError, ProcessLookupError):
             continue  # it has ended meanwhile
