@@ -97,7 +97,7 @@ def test_all_holds(node, port):
     found = {window: growth.measure(run.windows[window], VIP, port) for window in ("host", "pod", "control")}
 
     assert judge_flows.unanswered([t.flow for t in (*host, *pod)], ANSWERS) == ()
-    assert judge_flows.not_by_conntrack(host, SERVING[port], cilium_ips(node), node) == ()
+    assert judge_flows.not_by_conntrack(host, SERVING[port], cilium_ips(node), node, KNOWN.pod_ips) == ()
     assert judge_flows.not_by_ebpf(pod, SERVING[port]) == ()
     assert judge_flows.not_from_the_clusterip(host) == ()
     assert found["host"].unlike(10, [growth.first_packet_length(t) for t in host]) == ()
@@ -135,12 +135,21 @@ def test_host_translated_by_conntrack_bites(far):
     unanswerable = dataclasses.replace(entry, reply=(entry.reply[0], entry.original[0]))
 
     def judged(*entries):
-        return judge_flows.not_by_conntrack([dataclasses.replace(host[0], conntrack=entries)], SERVING[DNS], cilium_ips("master"), "master")
+        spoilt = [dataclasses.replace(host[0], conntrack=entries)]
+        return judge_flows.not_by_conntrack(spoilt, SERVING[DNS], cilium_ips("master"), "master", KNOWN.pod_ips)
 
     told(judged(untranslated), "never translated", str(VIP))
     told(judged(stale), "no serving endpoint", str(STRANGER))
     told(judged(unanswerable), "CiliumInternalIP")
     told(judged(), "not in the host's conntrack")
+
+
+def test_a_backend_in_another_nodes_own_network_answers_the_node(far):
+    host = of(far, Source.HOST)[0]
+    entry = host.conntrack[0]
+    unmasked = dataclasses.replace(host, conntrack=(dataclasses.replace(entry, reply=(entry.reply[0], entry.original[0])),))
+
+    assert judge_flows.not_by_conntrack([unmasked], SERVING[DNS], cilium_ips("master"), "master", frozenset()) == ()
 
 
 def test_host_sees_the_clusterip_bites(far):

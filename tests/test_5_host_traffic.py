@@ -42,11 +42,11 @@ def test_host_marked_for_masquerade(host_flows, marked_growth, evidence):
 
 
 @pytest.mark.conclusion(section="§8, §10.4", see=("ssh {node} 'sudo conntrack -L -d {vip}'",))
-def test_host_translated_by_conntrack(host_flows, serving, cilium_internal_ips, node, evidence):
+def test_host_translated_by_conntrack(host_flows, serving, cilium_internal_ips, objects, node, evidence):
     """The host's conntrack holds each flow: to the ClusterIP one way; from the backend, to a source it can answer, the other."""
     evidence.tables("The host's conntrack entries of the flows", host_flows)
 
-    wrong = judge_flows.not_by_conntrack(host_flows, serving, cilium_internal_ips, node.name)
+    wrong = judge_flows.not_by_conntrack(host_flows, serving, cilium_internal_ips, node.name, objects.pod_ips)
 
     assert not wrong, explain(wrong)
 

@@ -35,12 +35,12 @@ def test_pod_leaves_counters(pod_flows, pod_growth, control_flows, control_growt
 
 
 @pytest.mark.conclusion(section="§7, §10.5", see=(CT, "ssh {node} 'sudo conntrack -L -d {vip}'"))
-def test_pod_translated_by_ebpf(pod_flows, control_flows, serving, evidence):
+def test_pod_translated_by_ebpf(pod_flows_to_pods, control_flows, serving, evidence):
     """Cilium's connection tracking holds each flow to the ClusterIP and to the backend; the host's conntrack holds it neither way."""
-    evidence.tables("Flow tables of the Pod's flows", pod_flows)
+    evidence.tables("Flow tables of the Pod's flows", pod_flows_to_pods)
     evidence.tables("The host's control flow in the host's conntrack", control_flows)
 
-    wrong = judge_flows.not_by_ebpf(pod_flows, serving)
+    wrong = judge_flows.not_by_ebpf(pod_flows_to_pods, serving)
 
     assert not wrong, explain(wrong)
 
@@ -72,11 +72,11 @@ def test_counters_count_flows(one_connection, second_connection, evidence):
 
 
 @pytest.mark.conclusion(section="§10.8", see=("kubectl -n kube-system exec CILIUM-POD -- cilium-dbg status --verbose", CT))
-def test_kpr_false_yet_clusterip(pod_flows, agent_status, serving, node, evidence):
+def test_kpr_false_yet_clusterip(pod_flows_to_pods, agent_status, serving, node, evidence):
     """KubeProxyReplacement is False and socket LB is off, and yet Cilium translated this Pod's ClusterIP traffic."""
     evidence.show("cilium-dbg status", judge_replacement.status_lines(agent_status), command="cilium-dbg status -o json")
-    evidence.tables("Flow tables of the Pod's flows", pod_flows)
+    evidence.tables("Flow tables of the Pod's flows", pod_flows_to_pods)
 
-    wrong = (*judge_replacement.replacing(agent_status, node.name), *judge_flows.not_by_ebpf(pod_flows, serving))
+    wrong = (*judge_replacement.replacing(agent_status, node.name), *judge_flows.not_by_ebpf(pod_flows_to_pods, serving))
 
     assert not wrong, explain(wrong)

@@ -61,7 +61,7 @@ def unanswered(flows: Iterable[Flow], expected: Mapping[str, frozenset[str]]) ->
 
 
 def not_by_conntrack(
-    traces: Iterable[Trace], serving: frozenset[Socket], remote_sources: Collection[IPAddress], node: str
+    traces: Iterable[Trace], serving: frozenset[Socket], remote_sources: Collection[IPAddress], node: str, pods: Collection[IPAddress]
 ) -> tuple[Difference, ...]:  # fmt: skip
     """Host flows that the host's conntrack does not hold as translated to a serving backend, with a way back.
 
@@ -70,6 +70,7 @@ def not_by_conntrack(
         serving: the port's serving endpoints.
         remote_sources: addresses that a remote backend can answer: the node's CiliumInternalIPs.
         node: the client's node; flows to a backend on it may keep the node's own address.
+        pods: addresses of Pods with a network of their own; a backend in another node's network answers the node's address.
     """
     wrong: list[Difference] = []
     for trace in traces:
@@ -77,7 +78,7 @@ def not_by_conntrack(
         entries = [e for e in trace.conntrack if e.original[1] == trace.probe.target]
         if not entries:
             wrong.append(Difference(subject, "not in the host's conntrack", "one entry", "none", _tables(trace)))
-        far = trace.backend_node not in (None, node)
+        far = trace.backend_node not in (None, node) and trace.backend is not None and trace.backend.ip in pods
         for entry in entries:
             wrong += judge_entry(entry, trace.probe.target.ip, trace.probe.port, serving, remote_sources, remote_pod=far)
     return tuple(wrong)

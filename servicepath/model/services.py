@@ -224,11 +224,17 @@ class ClusterObjects:
         Ready endpoints; when there is none, those that serve while they terminate (Kubernetes v1.34, pkg/proxy/topology.go).
         """
         mine = self.endpoints_of(service)
-        chosen = [e for e in mine if e.ready is not False and not (e.terminating and e.ready is None)]
+        # A condition that is left out counts as true (discovery.k8s.io/v1).
+        chosen = [e for e in mine if e.ready is not False]
         if not chosen:
-            chosen = [e for e in mine if e.serving and e.terminating]
+            chosen = [e for e in mine if e.serving is not False and e.terminating]
         numbers = ((e.ip, e.ports.get((port.name, port.protocol))) for e in chosen)
         return frozenset(Socket(ip, number) for ip, number in numbers if number is not None)
+
+    @property
+    def pod_ips(self) -> frozenset[IPAddress]:
+        """The addresses of all Pods that have a network of their own."""
+        return frozenset(ip for pod in self.pods if not pod.host_network for ip in pod.ips)
 
     def node_of(self, ip: IPAddress) -> str | None:
         """The node on which a backend with this address runs: by Pod, EndpointSlice, Node or PodCIDR; None when unknown."""
