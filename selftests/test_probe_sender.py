@@ -11,7 +11,7 @@ import dns.rcode
 import dns.rrset
 import pytest
 
-from servicepath.experiments import capture, planning, probe
+from servicepath.experiments import capture, node_sender, planning, probe
 from servicepath.experiments.planning import PodPlace, Surroundings, Target
 from servicepath.model.addresses import Socket
 from servicepath.model.flows import Probe, Source
@@ -205,3 +205,35 @@ def test_a_capture_is_bounded_and_its_folder_goes():
     assert f"timeout {capture.LONGEST} tcpdump -Z root" in start.argv[2]
     assert f"sleep {capture.FOLDER_LIVES}; rm -rf {folder}" in start.argv[2]
     assert stop[-1].argv[2].endswith(f"rm -rf {folder}")
+
+
+def test_a_service_that_answers_nobody_is_told_flow_by_flow_within_the_commands_time():
+    """kube-dns has three ports and the notes sent ten flows to each: thirty time-outs in a row would outlast the command."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mute:
+        mute.bind(("127.0.0.1", 0))
+        target = Socket(LOOPBACK, mute.getsockname()[1])
+        probes = [
+            Probe(f"p{n}", "host", Source.HOST, port("UDP", target.port), target, 0, (probe.query(NAME),), 0.3) for n in range(64)
+        ]
+        command = probe.command("send", probes, netns=None)
+        done = subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=10, check=True)
+
+    flows = parse_sender(done.stdout.decode(), probes)
+    assert [flow.probe.id for flow in flows] == [one.id for one in probes]
+    assert {flow.error for flow in flows} == {"no answer within 0.3 s"}
+
+
+def test_the_commands_time_is_enough_for_a_dead_service_of_three_ports():
+    probes = [one_probe("UDP", 53, (probe.query(NAME),), sport=1) for _ in range(30)]
+
+    waits = -(-len(probes) // node_sender.AT_ONCE) * probe.ANSWER_TIMEOUT
+    assert probe.command("send", probes, netns=None).timeout > waits + 2
+
+
+def test_two_probes_of_one_id_are_told_apart_by_their_order():
+    one, other = (one_probe("TCP", number, (), sport=number) for number in (1, 2))
+    lines = ['{"id": "p", "answers": [], "connected": true, "error": null}', '{"id": "p", "answers": [], "connected": null, "error": "x"}']
+
+    assert [flow.connected for flow in parse_sender("\n".join(lines), [one, other])] == [True, None]
+    with pytest.raises(ParseError):
+        parse_sender(lines[0], [one, other])

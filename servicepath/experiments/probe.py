@@ -16,6 +16,7 @@ from ..channel import Command
 from ..model.addresses import IPAddress, Socket
 from ..model.flows import Probe, Query, Source
 from ..model.services import ServicePort
+from .node_sender import AT_ONCE
 
 # Outside the kernel's default ephemeral range (32768-60999) and Kubernetes' NodePort range (30000-32767), so that no other
 # program gets the same source port by chance.
@@ -90,8 +91,10 @@ def command(name: str, probes: Sequence[Probe], *, netns: str | None) -> Command
     script = importlib.resources.files(__package__).joinpath("node_sender.py").read_text(encoding="utf-8")
     plan = [_for_the_node(probe) for probe in probes]
     text = f"{script}\nmain(json.loads({json.dumps(json.dumps(plan))}))\n"
-    longest = sum(probe.timeout * max(1, len(probe.queries)) for probe in probes)
-    return Command(name, ("python3", "-"), stdin=text.encode(), timeout=5 + min(longest, 30), netns=netns)
+    # So long when nobody answers: that must be told by the sender, flow by flow, and not by its own end.
+    waits = [probe.timeout * max(1, len(probe.queries)) for probe in probes]
+    longest = sum(waits) / AT_ONCE + max(waits, default=0)
+    return Command(name, ("python3", "-"), stdin=text.encode(), timeout=5 + min(longest, 45), netns=netns)
 
 
 def _for_the_node(probe: Probe) -> dict[str, object]:

@@ -8,9 +8,11 @@
 
 from __future__ import annotations
 
+import collections
 import ipaddress
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import dns.exception
 import dns.message
@@ -36,18 +38,20 @@ def parse_sender(text: str, probes: Sequence[Probe]) -> tuple[Flow, ...]:
     Raises:
         ParseError: a line that is no such JSON, or a probe without a line (the sender was cut off).
     """
-    results = {}
+    results: dict[str, list[dict[str, Any]]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         try:
             result = json.loads(line)
-            results[result["id"]] = result
+            results.setdefault(result["id"], []).append(result)
             [_address(answer) for answer in result["answers"]]
         except (ValueError, KeyError, TypeError, IndexError) as error:
             raise ParseError(_TOOL, number, line, "one JSON object a flow, as the sender prints it") from error
-    missing = [probe.id for probe in probes if probe.id not in results]
+    # Two Services of one name in two namespaces have probes of one id: the sender's order tells those apart.
+    wanted = collections.Counter(probe.id for probe in probes)
+    missing = [name for name, times in wanted.items() if len(results.get(name, ())) < times]
     if missing:
         raise ParseError(_TOOL, 0, ", ".join(missing), f"a line for each of the {len(probes)} flows")
-    return tuple(_flow(probe, results[probe.id]) for probe in probes)
+    return tuple(_flow(probe, results[probe.id].pop(0)) for probe in probes)
 
 
 def _flow(probe: Probe, result: dict[str, object]) -> Flow:
