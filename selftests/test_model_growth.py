@@ -151,3 +151,29 @@ def test_handles_do_not_change_with_counters():
 
 def test_no_mark_is_no_mark():
     assert parse_sync_mark("") is None
+
+
+EXTERNAL = """\
+:KUBE-EXT-TCOU7JCQXEZGVUNU - [0:0]
+:KUBE-SVL-TCOU7JCQXEZGVUNU - [0:0]
+"""
+
+
+@pytest.mark.parametrize("way", ["-j KUBE-SVC-TCOU7JCQXEZGVUNU", "-j KUBE-SEP-L5JRWRCR3OTUNAH5"], ids=["cluster", "local"])
+def test_what_comes_by_node_port_is_none_of_the_clusterips(way):
+    """With externalTrafficPolicy Cluster it leads through KUBE-EXT to the Service's chain, with Local past it to the endpoints."""
+    chain = "KUBE-EXT" if "SVC" in way else "KUBE-SVL"
+
+    def reading(outside: int, inside: int) -> Cut:
+        svc = outside + inside if chain == "KUBE-EXT" else inside
+        counts = {"masq": f"{inside}:{inside}", "sep": f"{outside + inside}:{outside + inside}", "svc": f"{svc}:{svc}"}
+        text = NAT.format(**counts, services=counts["masq"]).replace(":KUBE-MARK-MASQ", EXTERNAL + ":KUBE-MARK-MASQ")
+        text = text.replace("COMMIT", f"[{outside}:{outside}] -A {chain}-TCOU7JCQXEZGVUNU {way}\nCOMMIT")
+        mark = SyncMark("kube-proxy's metrics", "1")
+        return Cut(parse_save(text), (mark, mark), ((), ()))
+
+    found = measured(reading(40, 3), reading(45, 13))
+
+    assert (found.svc, found.sep, found.aside) == (Counter(10, 10), Counter(10, 10), 5)
+    assert found.unlike(10, ()) == ()
+    assert "taken off: 5" in found.summary

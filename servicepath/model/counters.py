@@ -17,6 +17,9 @@ from .addresses import Socket
 from .rules import SERVICES, Counter, Rule, Ruleset
 from .service_rules import ServiceWalk
 
+# The chains of one Service port, all with the same hash behind the prefix.
+_SIBLINGS = ("KUBE-EXT-", "KUBE-XLB-", "KUBE-FW-", "KUBE-SVL-", "KUBE-SVC-")
+
 # Written anew at every sync, and raised by all kinds of traffic: a fall in any of them tells a sync.
 _REWRITTEN = (SERVICES, "KUBE-NODEPORTS", "KUBE-POSTROUTING", "KUBE-MARK-MASQ")
 
@@ -102,6 +105,32 @@ def synced_between(before: Ruleset, after: Ruleset) -> Disturbed | None:
         if fallen:
             return fallen
     return None
+
+
+def by_other_ways(before: Ruleset, after: Ruleset, walk: ServiceWalk) -> tuple[Counter, Counter] | Disturbed:
+    """What came by node port, load balancer or external address in between: to the Service's chain, and past it to its endpoints.
+
+    Such traffic comes through KUBE-EXT (before v1.24: KUBE-NODEPORTS, KUBE-XLB or KUBE-FW) to the same chains, and is none of the
+    ClusterIP's.
+    """
+    own = walk.chain or ""
+    others = [prefix + own.rpartition("-")[2] for prefix in _SIBLINGS]
+    chains = [name for name in (*others, "KUBE-NODEPORTS", SERVICES) if name != own]
+    grown = []
+    for targets in ({own}, {choice.chain for choice in walk.choices}):
+        first, second = (
+            _total(rule for name in chains for rule in rules.rules("nat", name) if rule.target in targets and not _is_front(rule, walk))
+            for rules in (before, after)
+        )
+        if second.packets < first.packets:
+            return Disturbed(f"the other ways to {own} were written anew between the readings")
+        grown.append(second - first)
+    return grown[0], grown[1]
+
+
+def _is_front(rule: Rule, walk: ServiceWalk) -> bool:
+    """The rule of KUBE-SERVICES for the ClusterIP itself."""
+    return rule.meaning in {front.meaning for front in walk.service_rules}
 
 
 def _masquerade_growth(first: Rule | None, second: Rule | None, synced: Disturbed | None) -> Counter | Disturbed | None:

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from .addresses import IPAddress, Socket
-from .counters import CounterGrowth, Disturbed, counter_deltas
+from .counters import CounterGrowth, Disturbed, by_other_ways, counter_deltas
 from .difference import Difference
 from .flows import Trace
 from .rules import Counter
@@ -32,6 +32,7 @@ class Growth:
         sep: all DNAT rules of its endpoints, together.
         masquerade: the Service's own rule to KUBE-MARK-MASQ; None where there is none.
         lines: the rules with their counters before and after.
+        aside: flows that came by node port or load balancer; already taken off ``svc`` and ``sep``.
     """
 
     window: str
@@ -42,6 +43,7 @@ class Growth:
     sep: Counter
     masquerade: Counter | None
     lines: tuple[str, ...] = dataclasses.field(compare=False)
+    aside: int = 0
 
     @property
     def summary(self) -> str:
@@ -49,7 +51,8 @@ class Growth:
         parts = [("KUBE-SERVICES", self.services), ("KUBE-MARK-MASQ", self.masquerade), ("KUBE-SVC", self.svc), ("KUBE-SEP", self.sep)]
         grown = ", ".join(f"{name} +{c.packets} packets +{c.bytes} bytes" for name, c in parts if c is not None)
         unjudged = "" if self.services is not None else " (KUBE-SERVICES is not judged: kube-proxy synced, or nothing tells)"
-        return f"{grown}; flows of others: {self.foreign}{unjudged}"
+        aside = f"; by node port or load balancer, taken off: {self.aside}" if self.aside else ""
+        return f"{grown}; flows of others: {self.foreign}{aside}{unjudged}"
 
     @property
     def command(self) -> str:
@@ -107,11 +110,16 @@ def measure(window: Window, vip: IPAddress, port: ServicePort) -> Growth | str:
     found = counter_deltas(window.before.nat, window.after.nat, walk)
     if isinstance(found, Disturbed):
         return "; ".join((found.reason, *found.evidence))
+    aside = by_other_ways(window.before.nat, window.after.nat, walk)
+    if isinstance(aside, Disturbed):
+        return aside.reason
+    to_chain, past_it = aside
     # The rules do not show every sync, and where nothing else tells either, KUBE-SERVICES is not judged.
     services = found.service if isinstance(found.service, Counter) and window.synced is False else None
     masquerade = None if isinstance(found.masquerade, Disturbed) else found.masquerade
     lines = _lines(found)
-    return Growth(window.name, port, certain, services, found.chain, found.endpoints, masquerade, lines)
+    svc, sep = found.chain - to_chain, found.endpoints - to_chain - past_it
+    return Growth(window.name, port, certain, services, svc, sep, masquerade, lines, to_chain.packets + past_it.packets)
 
 
 def first_packet_length(trace: Trace) -> int | None:
