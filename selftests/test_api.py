@@ -246,3 +246,34 @@ def test_the_archive_can_hold_what_the_api_said(server, client, tmp_path):
     Archive(tmp_path).add(reading.observations)
 
     assert json.loads((tmp_path / "api" / "version.out").read_text()) == {"gitVersion": "v1.34.4+k3s1"}
+
+
+GOOD = """\
+current-context: a
+contexts: [{name: a, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]
+users: [{name: u, user: {token: x}}]
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- a\n", "hello\n", "a: [", GOOD.replace("{cluster: c, user: u}", "5"), GOOD.replace("'https://127.0.0.1:1'", "5"),
+        GOOD.replace("token: x", "auth-provider: {name: gcp}"), GOOD.replace("name: a,", "name: b,"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_kubeconfig_is_one_line(tmp_path, text):
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+
+    trouble = unseen(api.connect, path, context=None)
+
+    assert trouble.problem.startswith("the kubeconfig cannot be used")
+    assert "\n" not in trouble.problem
+
+
+def test_an_expired_certificate_has_a_remedy_of_its_own(client):
+    text = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has expired"
+
+    assert "renew it" in api.unreachable(client, "/version", OSError(text)).remedy

@@ -128,3 +128,25 @@ def test_the_default_is_the_file_beside_else_the_labs_else_advice(tmp_path):
 
     (tmp_path / "inventory.yaml").touch()
     assert inventory.find(tmp_path, lab) == tmp_path / "inventory.yaml"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("? [a]\n: b\n", "a key must be one word"),
+        ("? {a: b}\n: b\n", "a key must be one word"),
+        ("a: " + "[" * 5000, "nested too deeply"),
+        ("ssh: {port: " + "9" * 5000 + "}", "not YAML"),
+        ("context: 2020-13-45", "not YAML: month must be in 1..12"),
+        ("kubeconfig: ~nobody-of-that-name/x", "expected a path"),
+        ('"a\\nb": 1', "unknown key"),
+        ('"\\e[31mred": 1', "unknown key"),
+        ('context: ["' + "x" * 100000 + '"]', "expected text"),
+    ],
+)
+def test_a_file_that_nobody_would_write_is_one_short_line_too(write, text, said):
+    with pytest.raises(InventoryError, match=said) as raised:
+        inventory.load(write(text))
+
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < 500

@@ -148,6 +148,8 @@ class _Loader(yaml.SafeLoader):
         """Build a mapping whose keys differ."""
         seen = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be one word", key.start_mark)
             if key.value in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"the key {key.value} is given twice", key.start_mark)
             seen.add(key.value)
@@ -181,8 +183,10 @@ def load(path: pathlib.Path) -> Inventory:
         raise InventoryError(f"{path}: cannot be read: {wrong.strerror}") from wrong
     except UnicodeDecodeError as wrong:
         raise InventoryError(f"{path}: expected UTF-8 text: {wrong.reason} at byte {wrong.start}") from wrong
-    except yaml.YAMLError as wrong:
+    except (yaml.YAMLError, ValueError) as wrong:  # ValueError: a date or number that cannot be
         raise InventoryError(f"{path}: {_yaml_problem(wrong)}") from wrong
+    except RecursionError as wrong:
+        raise InventoryError(f"{path}: not good YAML: nested too deeply") from wrong
     if not isinstance(data, dict | None):
         raise InventoryError(f"{path}: expected keys with values (see inventory.example.yaml), found {type(data).__name__}")
     try:
@@ -198,7 +202,10 @@ def _absolute(inventory: Inventory, path: pathlib.Path) -> Inventory:
     base = path.resolve().parent
 
     def full(value: pathlib.Path | None) -> pathlib.Path | None:
-        return base / value.expanduser() if value else None
+        try:
+            return base / value.expanduser() if value else None
+        except RuntimeError as wrong:
+            raise InventoryError(f"{path}: expected a path, found {str(value)!r}: {wrong}") from wrong
 
     ssh = inventory.ssh.model_copy(update={"config": full(inventory.ssh.config), "identity": full(inventory.ssh.identity)})
     found = inventory.model_copy(update={"kubeconfig": full(inventory.kubeconfig), "ssh": ssh})
@@ -209,7 +216,7 @@ def _absolute(inventory: Inventory, path: pathlib.Path) -> Inventory:
     return found
 
 
-def _yaml_problem(wrong: yaml.YAMLError) -> str:
+def _yaml_problem(wrong: Exception) -> str:
     if isinstance(wrong, yaml.MarkedYAMLError) and wrong.problem_mark:
         mark = wrong.problem_mark
         return f"line {mark.line + 1}, column {mark.column + 1}: not good YAML: {wrong.problem}"
@@ -228,9 +235,13 @@ _EXPECTED: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
+_LONGEST = 120  # characters of a wrong value that are shown
+
+
 def _line(path: pathlib.Path, error: Any) -> str:
     parts = [str(part) for part in error["loc"]]
     key = ".".join(parts)
+    key = key if key.isprintable() else repr(key)
     if error["type"] == "extra_forbidden":
         return f"{path}: {key}: unknown key; expected one of: {', '.join(sorted(_keys(parts[:-1])))}"
     if error["type"] == "missing":
@@ -238,10 +249,15 @@ def _line(path: pathlib.Path, error: Any) -> str:
     if error["type"] == "value_error" and not key:
         return f"{path}: {error['ctx']['error']}"
     if error["type"] in ("model_type", "dict_type"):
-        return f"{path}: {key}: expected keys with values, found {error['input']!r}"
+        return f"{path}: {key}: expected keys with values, found {_found(error)}"
     own = next((text for pattern, text in _EXPECTED if re.search(pattern, key)), None)
     expected = own or error["msg"].replace("Input should be", "expected").replace("a valid string", "text (in quotes)")
-    return f"{path}: {key}: {expected}, found {error['input']!r}"
+    return f"{path}: {key}: {expected}, found {_found(error)}"
+
+
+def _found(error: Any) -> str:
+    text = repr(error["input"])
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _keys(parts: list[str]) -> list[str]:

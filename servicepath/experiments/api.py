@@ -69,6 +69,7 @@ def connect(kubeconfig: Mapping[str, Any] | pathlib.Path | None, *, context: str
     files = [] if isinstance(kubeconfig, Mapping) else _files(kubeconfig)
     if not isinstance(kubeconfig, Mapping):
         _check_files(files)
+    import yaml
     from kubernetes import client as api
     from kubernetes import config
 
@@ -82,8 +83,10 @@ def connect(kubeconfig: Mapping[str, Any] | pathlib.Path | None, *, context: str
         else:
             # Named, since the library reads $KUBECONFIG once and for all when it is imported.
             loader.load_kube_config(config_file=os.pathsep.join(map(str, files)), **arguments)
-    except (loader.ConfigException, ValueError, OSError) as wrong:
-        raise CouldNotSee(Trouble(node="api", problem=f"the kubeconfig cannot be used: {wrong}")) from wrong
+    except (loader.ConfigException, yaml.YAMLError, ValueError, OSError) as wrong:
+        raise CouldNotSee(Trouble(node="api", problem=f"the kubeconfig cannot be used: {' '.join(str(wrong).split())}")) from wrong
+    except (TypeError, AttributeError, KeyError) as wrong:  # the library takes maps for granted
+        raise CouldNotSee(Trouble(node="api", problem=f"the kubeconfig cannot be used: it is not built like one ({wrong})")) from wrong
     # One try a request: with the library's three retries an unreachable API would take four time-outs to say so.
     settings.retries = False
     settings.connection_pool_maxsize = 32  # all that the doctor asks at one time
@@ -117,7 +120,9 @@ def unreachable(client: Any, path: str, wrong: Exception) -> Trouble:
     """The Trouble of an API server that did not answer."""
     host = client.configuration.host
     text = str(wrong)
-    if "CERTIFICATE" in text.upper():
+    if "EXPIRED" in text.upper():
+        remedy = "a certificate has expired, the server's or the kubeconfig's own: renew it (and see that this machine's clock is right)"
+    elif "CERTIFICATE" in text.upper():
         remedy = "the certificate is not for this address: is `server:` in the kubeconfig the right one (kubeconfig_from.server)?"
     elif "refused" in text:
         remedy = "is the API server running there, and is `server:` in the kubeconfig the address as seen from this machine?"
