@@ -277,3 +277,17 @@ def test_an_expired_certificate_has_a_remedy_of_its_own(client):
     text = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has expired"
 
     assert "renew it" in api.unreachable(client, "/version", OSError(text)).remedy
+
+
+def test_lists_and_maps_that_are_null_are_empty(server, client):
+    pods = [{"metadata": {"namespace": "a", "name": "b", "labels": None, "annotations": None}, "spec": {"containers": None}}]
+    server.documents["/api/v1/pods"] = {"items": pods}
+    server.documents["/api/v1/services"] = {"items": None}
+
+    assert api.read_cluster(client).documents["services"] == {"items": None}
+
+
+def test_an_answer_that_is_no_object_is_said_so(server, client):
+    server.documents["/api/v1/nodes"] = ["a"]
+
+    assert "nodes: the answer is no object" in unseen(api.read_cluster, client).problem

@@ -168,3 +168,9 @@ def test_empty_lists_are_lists():
     assert parse_lb_list("{}") == ()
     assert parse_service_list("[]") == ()
     assert parse_lb_list("SERVICE ADDRESS   BACKEND ADDRESS (REVNAT_ID) (SLOT)\n") == ()
+
+
+@pytest.mark.parametrize("text", ['{"10.43.0.1:443/TCP (0)": [{}]}', '{"10.43.0.1:443/TCP (0)": 5}', '["a"]'])
+def test_json_of_another_shape_is_an_error_of_the_parser(text):
+    with pytest.raises(ParseError):
+        parse_lb_list(text)

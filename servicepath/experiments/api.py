@@ -156,7 +156,7 @@ def read_cluster(client: Any, *, timeout: float = REQUEST_TIMEOUT) -> Reading:
 def agent_namespaces(pods: Mapping[str, Any]) -> tuple[str, ...]:
     """The namespaces in which Pods carry the Cilium agent's label."""
     key, value = AGENT_LABEL
-    mine = [item["metadata"] for item in pods["items"] if item["metadata"].get("labels", {}).get(key) == value]
+    mine = [item["metadata"] for item in pods["items"] or () if (item["metadata"].get("labels") or {}).get(key) == value]
     return tuple(sorted({metadata["namespace"] for metadata in mine}))
 
 
@@ -177,18 +177,22 @@ def _document(answer: Observation) -> Any:
     except ValueError as wrong:
         problem = f"{answer.name}: the answer is no JSON ({wrong})"
         raise CouldNotSee(Trouble(node="api", problem=problem, command=answer.command, output=answer.text[:500])) from wrong
-    for item in document.get("items", ()):
+    if not isinstance(document, dict):
+        problem = f"{answer.name}: the answer is no object"
+        raise CouldNotSee(Trouble(node="api", problem=problem, command=answer.command, output=answer.text[:500]))
+    for item in document.get("items") or ():  # Go writes an empty list as null
         _without_private(item)
     return document
 
 
 def _without_private(item: dict[str, Any]) -> None:
     # Environments hold passwords, and last-applied-configuration a copy of them; managedFields is merely long.
-    metadata = item.get("metadata", {})
+    metadata = item.get("metadata") or {}
     metadata.pop("managedFields", None)
-    metadata.get("annotations", {}).pop(_LAST_APPLIED, None)
-    spec = item.get("spec", {})
-    for container in (*spec.get("containers", ()), *spec.get("initContainers", ()), *spec.get("ephemeralContainers", ())):
+    (metadata.get("annotations") or {}).pop(_LAST_APPLIED, None)
+    spec = item.get("spec") or {}
+    kinds = ("containers", "initContainers", "ephemeralContainers")
+    for container in (one for kind in kinds for one in spec.get(kind) or ()):
         for key in ("env", "args", "command"):
             container.pop(key, None)
 

@@ -211,6 +211,8 @@ def _lb_rows(text: str) -> Iterator[tuple[int, str, str]]:
     """(line, left column, right column); an indented row takes the left column of the one above."""
     if text.lstrip()[:1] in ("{", "n"):
         for key, rights in (_json(text, LB_LIST) or {}).items():
+            if not isinstance(rights, list) or not all(isinstance(right, str) for right in rights):
+                raise ParseError(LB_LIST, 0, json.dumps(rights), "a list of right columns")
             yield from ((0, key.strip(), right.strip()) for right in rights)
         return
     header = re.compile(r"SERVICE ADDRESS\s+BACKEND ADDRESS(?: \(REVNAT_ID\) \(SLOT\))?")
