@@ -7,6 +7,7 @@ databases, so that nothing is imported while a cluster starts.
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -136,6 +137,7 @@ def _tag(image: Mapping[str, Any], modules: Mapping[str, Module]) -> str:
 def _key(table: Mapping[str, Any], names: Mapping[str, str], modules: Mapping[str, Module]) -> str:
     used = sorted({module.target.name for image in table["images"].values() if (module := _module_of(image, modules))})
     sources = sorted({source for image in table["images"].values() for source in image["files"].values()})
-    own = [(LAB / source).read_text(encoding="utf-8") for source in [*(s for s in sources if s.startswith("./")), "archive.py"]]
+    files = [LAB / source for source in [*(source for source in sources if source.startswith("./")), "archive.py"]]
+    own = [(path.read_text(encoding="utf-8"), os.access(path, os.X_OK)) for path in files]
     machine = [(source, Path(source).stat().st_size) for source in sources if source.startswith("/")]
     return hashlib.sha256(json.dumps([table, dict(names), used, own, machine], sort_keys=True).encode()).hexdigest()[:12]
