@@ -110,8 +110,8 @@ def _base(recipe: Mapping[str, Any], progress: Progress) -> Path:
 
 
 def _source(source: str, modules: Mapping[str, Module]) -> Path:
-    if source.startswith(("/", "./")):
-        path = LAB / source
+    if source.startswith("/"):
+        path = Path(source)
     elif ":" in source:
         name, _, asset = source.partition(":")
         path = modules[name].assets / asset
@@ -136,8 +136,10 @@ def _tag(image: Mapping[str, Any], modules: Mapping[str, Module]) -> str:
 
 def _key(table: Mapping[str, Any], names: Mapping[str, str], modules: Mapping[str, Module]) -> str:
     used = sorted({module.target.name for image in table["images"].values() if (module := _module_of(image, modules))})
-    sources = sorted({source for image in table["images"].values() for source in image["files"].values()})
-    files = [LAB / source for source in [*(source for source in sources if source.startswith("./")), "archive.py"]]
-    own = [(path.read_text(encoding="utf-8"), os.access(path, os.X_OK)) for path in files]
-    machine = [(source, Path(source).stat().st_size) for source in sources if source.startswith("/")]
-    return hashlib.sha256(json.dumps([table, dict(names), used, own, machine], sort_keys=True).encode()).hexdigest()[:12]
+    machine = [os.path.getsize(source) for source in _machine_files(table)]
+    return hashlib.sha256(json.dumps([table, dict(names), used, machine], sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _machine_files(table: Mapping[str, Any]) -> list[str]:
+    sources = (source for image in table["images"].values() for source in image["files"].values())
+    return sorted({source for source in sources if source.startswith("/usr") or source.startswith("/bin")})
