@@ -113,7 +113,8 @@ def underlay_filter(addresses: Sequence[IPAddress], vips: Sequence[IPAddress], t
         for offset in (INNER_SOURCE, INNER_DESTINATION)
     )
     plain = " or ".join(f"host {vip}" for vip in vips)
-    return f"(udp port {tunnel_port} and ({inner})) or {plain}"
+    tunnelled = f"(udp port {tunnel_port} and ({inner}))" if inner else ""
+    return " or ".join(part for part in (tunnelled, plain) if part)
 
 
 def host_filter(addresses: Sequence[IPAddress]) -> str:

@@ -14,7 +14,7 @@ LONGEST = 20
 
 
 def begin(do: str, undo: str) -> Command:
-    """Arm the timer, then make the API unreachable; prints the timer's process group.
+    """Arm the timer, then make the API unreachable; prints the timer's process group, and then whatever ``do`` prints.
 
     Args:
         do: shell text from the inventory that makes the API unreachable on this node.
@@ -26,11 +26,17 @@ def begin(do: str, undo: str) -> Command:
 
 
 def end(undo: str, timer: str) -> Command:
-    """Bring the API back and disarm the timer.
+    """Bring the API back and, when that did not fail, disarm the timer; its status is the undo's.
+
+    It also fails when the timer had gone off before: the outage was then over while flows were still being sent.
 
     Args:
         undo: as for begin.
         timer: what begin printed; empty when it did not get so far.
     """
-    disarm = f"\nkill -TERM -{int(timer)}" if timer.strip() else ""
-    return Command("outage-end", ("sh", "-c", undo + disarm))
+    # In a subshell, so that an exit in it does not leave the timer armed.
+    text = f"(\n{undo}\n) || exit"
+    if timer.strip():
+        late = f"echo 'the timer brought the API back after {LONGEST} s, before the flows were done' >&2; exit 1"
+        text += f"\nkill -TERM -{int(timer.split()[0])} || {{ {late}; }}"
+    return Command("outage-end", ("sh", "-c", text))
