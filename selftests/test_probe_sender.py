@@ -207,7 +207,7 @@ def test_every_capture_filter_compiles(tap):
 
 
 def test_a_capture_that_ended_by_itself_says_so(tmp_path):
-    """tcpdump that reached its bound has printed its counts before it is stopped; what came later is not in it."""
+    """Tcpdump that reached its bound has printed its counts before it is stopped; what came later is not in it."""
     (tmp_path / "early.err").write_text("tcpdump: listening on lo\n9 packets captured\n0 packets dropped by kernel\n")
     (tmp_path / "late.err").write_text("tcpdump: listening on lo\n")
     counts = "trap 'echo 0 packets dropped by kernel >late.err; exit' TERM; echo on >late.on; while :; do sleep 0.05; done"
