@@ -88,6 +88,39 @@ def test_host_counted_and_marked_bite(far, port):
     assert "expected: +10 packets (10 new flows), actual: +1 packets" in explain(found.unmarked(10))
 
 
+CHAIN, ONE, OTHER = "KUBE-SVC-TCOU7JCQXEZGVUNU", "KUBE-SEP-DFDBAFSYQFHPWTDZ", "KUBE-SEP-AAAAAAAAAAAAAAAA"
+
+
+def spread(text, first, second):
+    """The rules as if kube-dns had a second endpoint; ``first`` and ``second`` are the counters of the two endpoints' rules."""
+    lines = []
+    for line in text.decode().splitlines():
+        if f"-A {CHAIN} " in line and ONE in line:
+            rule = line.partition("] ")[2]
+            chance = "-m statistic --mode random --probability 0.50000000000 -j"
+            lines += [f"[{first}] {rule.replace('-j', chance)}", f"[{second}] {rule.replace(ONE, OTHER).replace('.145', '.146')}"]
+        elif ONE in line and "DNAT" in line:
+            rule = line.partition("] ")[2]
+            lines += [f"[{first}] {rule}", f"[{second}] {rule.replace(ONE, OTHER).replace('.145', '.146')}"]
+        else:
+            lines += [line, line.replace(ONE, OTHER).replace(".145", ".146")] if ONE in line else [line]
+    return "\n".join(lines).encode()
+
+
+def test_the_counters_of_several_endpoints_count_together():
+    before, after = (said("master", f"cut-{n}-nat") for n in (0, 1))
+    even, lost = spread(after, "7:735", "4:420"), spread(after, "7:735", "3:315")
+
+    def measured(nat):
+        run = recording.read("master", KNOWN, cut_0_nat=spread(before, "1:105", "0:0"), cut_1_nat=nat)
+        return fact(counted.host_growth, run, DNS, VIP, "dns")
+
+    assert measured(even).unlike(10, [105] * 10) == ()
+    wrong = measured(lost).unlike(10, [105] * 10)
+    assert [d.actual for d in wrong] == ["+9 packets"] * 2
+    assert sum(line.startswith("[0:0] → [3:315] ") and OTHER in line for line in wrong[0].evidence) == 2
+
+
 def test_bytes_of_the_hosts_flows_bite(far):
     found, host = growth.measure(far.windows["host"], VIP, DNS), fact(flows.host_flows, far, DNS, "dns")
 
