@@ -12,7 +12,7 @@ from lab.api import Api
 from lab.builds import Module
 from lab.host import LabHost, Staged
 from lab.images import Images
-from lab.paths import ADMIN_KUBECONFIG, PROJECT, RUN, SUITE_KUBECONFIG, compiled, logs, node_folder
+from lab.paths import ADMIN_KUBECONFIG, PROJECT, RUN, SUITE_KUBECONFIG, logs, node_folder
 from lab.process import run
 from lab.progress import Progress
 from lab.state import State
@@ -98,8 +98,7 @@ def _staged(cluster: Cluster, is_node: bool, name: str) -> list[Staged]:
     staged = [Staged(pods, "pods", writable=True)]
     if is_node:
         staged += [Staged(cluster.modules["kubernetes"].target, "programs"), Staged(cluster.modules["cilium"].target, "cilium")]
-        compiled().mkdir(exist_ok=True)
-        staged += [*cluster.images.staged(), Staged(compiled(), "compiled", writable=True)]
+        staged += cluster.images.staged()
     return staged
 
 
@@ -119,7 +118,8 @@ def _start_control_plane(cluster: Cluster) -> None:
 
 
 def _start_nodes(cluster: Cluster) -> None:
-    topology, api = cluster.topology, Api(cluster.topology)
+    topology, images = cluster.topology, cluster.images.names
+    api = Api(topology)
     api.apply(_definitions(cluster))
     until(
         lambda: None if api.serves("/apis/cilium.io/v2", "ciliumnodes") else "not served yet",
@@ -131,6 +131,7 @@ def _start_nodes(cluster: Cluster) -> None:
         cluster.start_component(node.name, "kubelet", components.kubelet(node))
         cluster.start_component(node.name, "kube-proxy", components.kube_proxy(node, topology))
     api.apply(_cilium(cluster))
+    api.apply(render("workloads.yaml.j2", topology=topology, images=images))
     api.apply(RBAC.read_text(encoding="utf-8"))
 
 
@@ -155,8 +156,6 @@ def _await_ready(cluster: Cluster) -> None:
     await_ = partial(until, seconds=READY_TIMEOUT, every=0.1, where=str(logs()))
     with cluster.progress.step("nodes Ready"):
         await_(partial(readiness.nodes_ready, api, topology), "the nodes")
-        # Not before: a kubelet without a network lets a Pod's volumes fail, and waits longer after each failure.
-        api.apply(render("workloads.yaml.j2", topology=topology, images=cluster.images.names))
     with cluster.progress.step("Pods Ready"):
         await_(partial(readiness.pods_ready, api, topology), "the Pods")
     with cluster.progress.step("rules, maps and answers on every node"):

@@ -28,7 +28,6 @@ PLACED = (
     ("pods", "/var/log/pods"),
     ("programs", "/opt/servicepath-lab/bin"),
     ("cilium", "/opt/servicepath-lab/cilium"),
-    ("compiled", "/var/cache/servicepath-lab"),
     ("tmp", "/tmp"),  # noqa: S108 - a host's own /tmp, mounted by root
     ("run", "/run"),
 )

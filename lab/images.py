@@ -7,6 +7,7 @@ databases, so that nothing is imported while a cluster starts.
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -109,8 +110,8 @@ def _base(recipe: Mapping[str, Any], progress: Progress) -> Path:
 
 
 def _source(source: str, modules: Mapping[str, Module]) -> Path:
-    if source.startswith(("/", "./")):
-        path = LAB / source
+    if source.startswith("/"):
+        path = Path(source)
     elif ":" in source:
         name, _, asset = source.partition(":")
         path = modules[name].assets / asset
@@ -135,7 +136,10 @@ def _tag(image: Mapping[str, Any], modules: Mapping[str, Module]) -> str:
 
 def _key(table: Mapping[str, Any], names: Mapping[str, str], modules: Mapping[str, Module]) -> str:
     used = sorted({module.target.name for image in table["images"].values() if (module := _module_of(image, modules))})
-    sources = sorted({source for image in table["images"].values() for source in image["files"].values()})
-    own = [(LAB / source).read_text(encoding="utf-8") for source in [*(s for s in sources if s.startswith("./")), "archive.py"]]
-    machine = [(source, Path(source).stat().st_size) for source in sources if source.startswith("/")]
-    return hashlib.sha256(json.dumps([table, dict(names), used, own, machine], sort_keys=True).encode()).hexdigest()[:12]
+    machine = [os.path.getsize(source) for source in _machine_files(table)]
+    return hashlib.sha256(json.dumps([table, dict(names), used, machine], sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _machine_files(table: Mapping[str, Any]) -> list[str]:
+    sources = (source for image in table["images"].values() for source in image["files"].values())
+    return sorted({source for source in sources if source.startswith("/usr") or source.startswith("/bin")})

@@ -7,7 +7,7 @@ from typing import Any
 from lab.errors import LabError
 from lab.paths import MACHINE_LEG, NETNS, PREFIX
 from lab.process import run
-from lab.topology import Host, Topology
+from lab.topology import Topology
 
 SWITCH = f"{PREFIX}lan"
 GATEWAY = f"{PREFIX}gateway"
@@ -43,8 +43,7 @@ def create(topology: Topology) -> None:
         run(["ip", "-n", name, "route", "add", "default", "via", str(lan.gateway)])
     for node in topology.nodes:
         run(["ip", "netns", "exec", namespace(node.name), "sysctl", "-qw", *NODE_SYSCTLS])
-        _add_cilium_host(node)
-    _plug_in(MACHINE_LEG, None, "machine", lan.machine)
+    _plug_in(MACHINE_LEG, None, "machine")
     run(["ip", "addr", "add", f"{lan.machine}/{lan.network.prefixlen}", "dev", MACHINE_LEG])
     run(["ip", "link", "set", MACHINE_LEG, "up"])
 
@@ -52,32 +51,16 @@ def create(topology: Topology) -> None:
 def _add_host(topology: Topology, name: str, port: str, address: IPv4Address) -> None:
     lan = topology.lan
     run(["ip", "netns", "add", name])
-    _plug_in(lan.interface, name, port, address)
+    _plug_in(lan.interface, name, port)
     run(["ip", "-n", name, "addr", "add", f"{address}/{lan.network.prefixlen}", "dev", lan.interface])
     run(["ip", "-n", name, "link", "set", lan.interface, "up"])
     run(["ip", "-n", name, "link", "set", "lo", "up"])
 
 
-def _add_cilium_host(node: Host) -> None:
-    """Make the pair of interfaces that Cilium makes where it finds none, with hardware addresses that stay the same.
-
-    Cilium 1.19 compiles them into its programs; as they are the same at every start, so are the programs (lab/image/clang.sh).
-    """
-    outer = ["cilium_host", "address", hardware_address(node.address, 0x06), "type", "veth"]
-    inner = ["peer", "name", "cilium_net", "address", hardware_address(node.address, 0x0A)]
-    run(["ip", "-n", namespace(node.name), "link", "add", *outer, *inner])
-
-
-def hardware_address(address: IPv4Address, first: int = 0x02) -> str:
-    """Return a locally administered Ethernet address that has an IP address in it; ``first`` tells interfaces apart."""
-    return ":".join(f"{byte:02x}" for byte in (first, 0, *address.packed))
-
-
-def _plug_in(interface: str, name: str | None, port: str, address: IPv4Address) -> None:
+def _plug_in(interface: str, name: str | None, port: str) -> None:
     """Add an interface to a namespace (None: this machine's) with its other end on the bridge."""
     where = ["-n", name] if name else []
-    outer = [interface, "address", hardware_address(address), "type", "veth"]
-    run(["ip", *where, "link", "add", *outer, "peer", "name", port, "netns", SWITCH])
+    run(["ip", *where, "link", "add", interface, "type", "veth", "peer", "name", port, "netns", SWITCH])
     run(["ip", "-n", SWITCH, "link", "set", "dev", port, "master", BRIDGE, "up"])
 
 

@@ -36,11 +36,6 @@ def logs() -> Path:
     return cache() / "logs"
 
 
-def compiled() -> Path:
-    """Return the folder of the BPF programs that Cilium's agents had compiled (lab/image/clang.sh)."""
-    return cache() / "bpf"
-
-
 def node_folder(name: str) -> Path:
     """Return the folder with a host's private part of the file system, on the lab's tmpfs."""
     return RUN / "nodes" / name

@@ -26,13 +26,12 @@ class Host:
 class KubernetesNode(Host):
     """A host that is a node of the cluster.
 
-    ``pod_cidr`` is the CiliumNode's, from which Pods get their addresses, and ``router`` its CiliumInternalIP;
-    ``node_pod_cidr`` is Node.spec.podCIDR, which Cilium's cluster-pool IPAM does not look at.
+    ``pod_cidr`` is the CiliumNode's, from which Pods get their addresses; ``node_pod_cidr`` is Node.spec.podCIDR,
+    which Cilium's cluster-pool IPAM does not look at.
     """
 
     control_plane: bool
     pod_cidr: IPv4Network
-    router: IPv4Address
     node_pod_cidr: IPv4Network
 
 
@@ -134,7 +133,6 @@ def _parse_node(name: str, node: dict[str, Any]) -> KubernetesNode:
         address=IPv4Address(node["address"]),
         control_plane=bool(node["control_plane"]),
         pod_cidr=IPv4Network(node["pod_cidr"]),
-        router=IPv4Address(node["router"]),
         node_pod_cidr=IPv4Network(node["node_pod_cidr"]),
     )
 
@@ -151,7 +149,6 @@ def _check(topology: Topology, path: Path) -> None:
             for node in topology.nodes
             for cidr in (node.pod_cidr, node.node_pod_cidr)
         ),
-        "every router lies in its node's PodCIDR": all(node.router in node.pod_cidr for node in topology.nodes),
         "no two nodes share a PodCIDR": len({node.pod_cidr for node in topology.nodes}) == len(topology.nodes),
         "the ranges do not overlap": not cluster.cidr.overlaps(cluster.service_cidr)
         and not any(lan.network.overlaps(cidr) for cidr in (cluster.cidr, cluster.service_cidr)),

@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 import threading
+import time
 
 import dns.message
 import dns.rcode
@@ -155,7 +156,15 @@ def test_a_taken_port_is_unsent_and_not_unanswered():
     assert "in use" in flow.error
 
 
-@pytest.mark.parametrize("text", ["", "no JSON\n", '{"id": "other", "answers": []}\n', '{"id": "p"}\n', '[1]\n'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "no JSON\n", '{"id": "other", "answers": []}\n', '{"id": "p"}\n', "[1]\n", '{"id": "p", "answers": 1}\n',
+        '{"id": "p", "answers": [{"payload": "zz", "from": ["10.43.0.10", 53], "took": 1}]}\n',
+        '{"id": "p", "answers": [{"payload": "00", "from": "10.43.0.10", "took": 1}]}\n',
+        '{"id": "p", "answers": [{"payload": "00", "from": ["10.43.0.10", 53]}]}\n',
+    ],
+)  # fmt: skip
 def test_a_sender_that_was_cut_off_is_an_error(text):
     with pytest.raises(ParseError, match="probe sender"):
         parse_sender(text, [one_probe("UDP", 53, ())])
@@ -195,6 +204,25 @@ def test_every_capture_filter_compiles(tap):
     done = subprocess.run(["tcpdump", "-d", "-y", "EN10MB", tap.filter], capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
+
+
+def test_a_capture_that_ended_by_itself_says_so(tmp_path):
+    """Tcpdump that reached its bound has printed its counts before it is stopped; what came later is not in it."""
+    (tmp_path / "early.err").write_text("tcpdump: listening on lo\n9 packets captured\n0 packets dropped by kernel\n")
+    (tmp_path / "late.err").write_text("tcpdump: listening on lo\n")
+    counts = "trap 'echo 0 packets dropped by kernel >late.err; exit' TERM; echo on >late.on; while :; do sleep 0.05; done"
+    with subprocess.Popen(["sh", "-c", counts], cwd=tmp_path) as tcpdump:
+        while not (tmp_path / "late.on").exists():
+            time.sleep(0.01)
+        (tmp_path / "late.pid").write_text(str(tcpdump.pid))
+        (tmp_path / "early.pid").write_text("")
+        stop = capture.stop([capture.Tap("early", "lo", ""), capture.Tap("late", "lo", "")], str(tmp_path))[0]
+        done = subprocess.run(stop.argv, capture_output=True, text=True, check=True, timeout=20)
+
+    early, late = done.stdout.split("== ")[1:]
+    assert capture.ENDED_EARLY in early
+    assert capture.ENDED_EARLY not in late
+    assert "0 packets dropped by kernel" in late
 
 
 def test_a_capture_is_bounded_and_its_folder_goes():

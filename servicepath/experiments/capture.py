@@ -49,10 +49,14 @@ ready() {{
 }}
 """
 
-# TERM lets tcpdump print its three closing counts; they tell whether the capture is whole.
+# What is printed with the counts of a tcpdump that had ended by itself, after LONGEST or MOST_PACKETS: what came later is not in it.
+ENDED_EARLY = "ended before it was stopped"
+
+# TERM lets tcpdump print its three closing counts; with the note above they tell whether the capture is whole.
 _STOP = """
 set -u
 for role in {roles}; do
+  if grep -q 'dropped by kernel' {folder}/$role.err; then echo '{early}' >>{folder}/$role.err; fi
   pid=$(cat {folder}/$role.pid)
   kill -TERM "$pid" 2>/dev/null
 done
@@ -90,7 +94,7 @@ def stop(taps: Sequence[Tap], folder: str) -> tuple[Command, ...]:
     """The commands that end the captures, print them (one command a capture, binary), and remove the folder."""
     roles = " ".join(tap.role for tap in taps)
     return (
-        Command("captures-stop", ("sh", "-c", _STOP.format(folder=folder, roles=roles)), timeout=15),
+        Command("captures-stop", ("sh", "-c", _STOP.format(folder=folder, roles=roles, early=ENDED_EARLY)), timeout=15),
         *(Command(f"capture-{tap.role}", ("cat", f"{folder}/{tap.role}.pcap")) for tap in taps),
         Command("captures-remove", ("sh", "-c", f"kill -TERM -$(cat {folder}/timer.pid); rm -rf {folder}")),
     )
@@ -109,7 +113,8 @@ def underlay_filter(addresses: Sequence[IPAddress], vips: Sequence[IPAddress], t
         for offset in (INNER_SOURCE, INNER_DESTINATION)
     )
     plain = " or ".join(f"host {vip}" for vip in vips)
-    return f"(udp port {tunnel_port} and ({inner})) or {plain}"
+    tunnelled = f"(udp port {tunnel_port} and ({inner}))" if inner else ""
+    return " or ".join(part for part in (tunnelled, plain) if part)
 
 
 def host_filter(addresses: Sequence[IPAddress]) -> str:

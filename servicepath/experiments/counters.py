@@ -33,7 +33,8 @@ printf '%s\\n' "$all" | grep -wF{patterns} || [ $? = 1 ]
 
 def conntrack(name: str, addresses: Sequence[IPAddress]) -> Command:
     """List the host's conntrack entries that name one of the addresses, in whatever place."""
-    patterns = "".join(f" -e {address}" for address in addresses)
+    # The empty file keeps grep from a usage error where no Service under test has an address: nothing then matches.
+    patterns = " -f /dev/null" + "".join(f" -e {address}" for address in addresses)
     return Command(name, ("sh", "-c", _CONNTRACK.format(patterns=patterns).strip()))
 
 

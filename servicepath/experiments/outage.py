@@ -14,7 +14,7 @@ LONGEST = 20
 
 
 def begin(do: str, undo: str) -> Command:
-    """Arm the timer, then make the API unreachable; prints the timer's process group.
+    """Arm the timer, then make the API unreachable; prints the timer's process group, and then whatever ``do`` prints.
 
     Args:
         do: shell text from the inventory that makes the API unreachable on this node.
@@ -26,11 +26,14 @@ def begin(do: str, undo: str) -> Command:
 
 
 def end(undo: str, timer: str) -> Command:
-    """Bring the API back and disarm the timer.
+    """Bring the API back and, when that did not fail, disarm the timer; its status is the undo's.
 
     Args:
         undo: as for begin.
         timer: what begin printed; empty when it did not get so far.
     """
-    disarm = f"\nkill -TERM -{int(timer)}" if timer.strip() else ""
-    return Command("outage-end", ("sh", "-c", undo + disarm))
+    # In a subshell, so that an exit in it does not leave the timer armed. A timer that has gone off need not be disarmed.
+    text = f"(\n{undo}\n) || exit"
+    if timer.strip():
+        text += f"\nkill -TERM -{int(timer.split()[0])} || :"
+    return Command("outage-end", ("sh", "-c", text))

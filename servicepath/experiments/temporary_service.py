@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..model.addresses import Socket
@@ -82,17 +82,25 @@ def delete(client: Any, name: str) -> None:
     """Delete the Service and its EndpointSlice; what is already gone is no error.
 
     Raises:
-        CouldNotSee: refused for another reason than absence, or no answer.
+        CouldNotSee: refused for another reason than absence, or no answer; the other of the two was then tried, too.
     """
     from kubernetes import client as api
 
-    for remove in (api.CoreV1Api(client).delete_namespaced_service, api.DiscoveryV1Api(client).delete_namespaced_endpoint_slice):
-        with _refusals(f"delete {name} in namespace {NAMESPACE}"):
-            try:
-                remove(name, NAMESPACE)
-            except api.ApiException as error:
-                if error.status != 404:
-                    raise
+    removals = api.CoreV1Api(client).delete_namespaced_service, api.DiscoveryV1Api(client).delete_namespaced_endpoint_slice
+    with contextlib.ExitStack() as both:
+        for remove in reversed(removals):  # the last called back is the first
+            both.callback(_delete, remove, name)
+
+
+def _delete(remove: Callable[[str, str], object], name: str) -> None:
+    from kubernetes import client as api
+
+    with _refusals(f"delete {name} in namespace {NAMESPACE}"):
+        try:
+            remove(name, NAMESPACE)
+        except api.ApiException as error:
+            if error.status != 404:
+                raise
 
 
 def delete_leftovers(client: Any) -> tuple[str, ...]:

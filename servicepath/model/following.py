@@ -40,7 +40,8 @@ class Following:
     Attributes:
         node: the node.
         vip: the temporary Service's ClusterIP.
-        before, created, deleted: what was held before, after creation and after deletion (each when it was so, or time was up).
+        before, created, deleted: what was held before, after creation and after deletion (each when it was so, or time was up);
+            when it was there, with its backend; before and after, anything at all for its address and port.
         routes: the node's routes before, while the Service was there, and after.
         waited: seconds until creation and deletion had arrived.
     """

@@ -37,6 +37,8 @@ def translator(trace: Trace) -> Translator:
 def unanswered(flows: Iterable[Flow], expected: Mapping[str, frozenset[str]]) -> tuple[Difference, ...]:
     """Flows that were not answered, or not with the value that the API says.
 
+    An answer from another address than asked, or with another id, is none: resolvers drop it (RFC 5452, 9.1).
+
     Args:
         flows: the flows.
         expected: question (lower case) → the values that the answer must carry; an empty set is "no data".
@@ -53,11 +55,19 @@ def unanswered(flows: Iterable[Flow], expected: Mapping[str, frozenset[str]]) ->
             values = expected.get(query.question.lower())
             if answer is None or values is None:
                 continue
+            if (answer.source, answer.dns_id) != (probe.target, query.dns_id):
+                wanted, got = _whose(probe.target, query.dns_id), _whose(answer.source, answer.dns_id)
+                wrong.append(Difference(subject, "an answer that no resolver takes", wanted, got))
+                continue
             if answer.rcode != "NOERROR" or frozenset(answer.values) != values:
                 wanted = ", ".join(sorted(values)) or "no data"
                 got = f"{answer.rcode} {', '.join(answer.values) or 'no data'}"
                 wrong.append(Difference(subject, f"wrong answer to {query.question.lower()}", f"NOERROR {wanted}", got))
     return tuple(wrong)
+
+
+def _whose(source: Socket, dns_id: int | None) -> str:
+    return f"from {source}, " + ("no DNS message" if dns_id is None else f"id {dns_id:#06x}")
 
 
 def not_by_conntrack(

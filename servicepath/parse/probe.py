@@ -38,44 +38,36 @@ def parse_sender(text: str, probes: Sequence[Probe]) -> tuple[Flow, ...]:
     Raises:
         ParseError: a line that is no such JSON, or a probe without a line (the sender was cut off).
     """
-    results: dict[str, list[dict[str, Any]]] = {}
+    results: dict[str, list[tuple[dict[str, Any], list[Answer]]]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         try:
             result = json.loads(line)
-            results.setdefault(result["id"], []).append(result)
-            [_address(answer) for answer in result["answers"]]
-        except (ValueError, KeyError, TypeError, IndexError) as error:
+            results.setdefault(result["id"], []).append((result, [_answer(one) for one in result["answers"]]))
+        except (ValueError, KeyError, TypeError) as error:
             raise ParseError(_TOOL, number, line, "one JSON object a flow, as the sender prints it") from error
     # Two Services of one name in two namespaces have probes of one id: the sender's order tells those apart.
     wanted = collections.Counter(probe.id for probe in probes)
     missing = [name for name, times in wanted.items() if len(results.get(name, ())) < times]
     if missing:
         raise ParseError(_TOOL, 0, ", ".join(missing), f"a line for each of the {len(probes)} flows")
-    return tuple(_flow(probe, results[probe.id].pop(0)) for probe in probes)
+    return tuple(_flow(probe, *results[probe.id].pop(0)) for probe in probes)
 
 
-def _flow(probe: Probe, result: dict[str, object]) -> Flow:
-    said = result["answers"]
-    assert isinstance(said, list)
-    answers = [_answer(one) for one in said]
+def _flow(probe: Probe, result: dict[str, object], answers: list[Answer]) -> Flow:
     padded = answers + [None] * (len(probe.queries) - len(answers))
     connected, error = result.get("connected"), result.get("error")
     came = connected if isinstance(connected, bool) else None
     return Flow(probe, tuple(padded), came, str(error) if error else None, result.get("unsent") is True)
 
 
-def _address(answer: dict[str, object]) -> Socket:
-    peer = answer["from"]
-    assert isinstance(peer, list)
-    return Socket(ipaddress.ip_address(str(peer[0]).removeprefix("::ffff:")), int(peer[1]))
-
-
-def _answer(said: dict[str, object]) -> Answer | None:
+def _answer(said: dict[str, Any]) -> Answer:
+    ip, port = said["from"]
+    source = Socket(ipaddress.ip_address(str(ip).removeprefix("::ffff:")), int(port))
     payload = bytes.fromhex(str(said["payload"]))
     took = float(str(said["took"]))
     try:
         message = dns.message.from_wire(payload, ignore_trailing=True)
     except dns.exception.DNSException:
-        return Answer(_address(said), None, None, (), took)
+        return Answer(source, None, None, (), took)
     values = tuple(sorted(item.to_text() for rrset in message.answer for item in rrset))
-    return Answer(_address(said), message.id, dns.rcode.to_text(message.rcode()), values, took)
+    return Answer(source, message.id, dns.rcode.to_text(message.rcode()), values, took)
