@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from fixtures import counted, facts, flows, selected, traffic_facts
+from fixtures import counted, facts, flows, rule_facts, selected, traffic_facts
 from selftests import traffic_recording as recording
 from servicepath.model import expected_endpoints, judge_wire
 from servicepath.model.flows import Source
@@ -133,7 +133,7 @@ def test_a_service_that_is_local_is_probed_only_from_nodes_that_have_an_endpoint
 
 def test_one_node_alone_is_equal_to_nobody():
     with pytest.raises(pytest.skip.Exception, match="no other node"):
-        given(facts.all_nat, KNOWN, {"master": Trouble("master", "x")})
+        given(rule_facts.all_nat, KNOWN, {"master": Trouble("master", "x")}, frozenset())
 
 
 def test_masquerade_all_is_another_expectation(far):
@@ -156,3 +156,21 @@ def test_services_of_one_name_are_told_apart_by_their_namespace():
 
     assert selected._told_apart([DNS, twin], [DNS.id, twin.id]) == ["kube-system/kube-dns:dns/UDP", "other/kube-dns:dns/UDP"]
     assert selected._told_apart([DNS], [DNS.id]) == ["kube-dns:dns/UDP"]
+
+
+def test_rules_are_not_judged_by_endpoints_that_changed_while_the_nodes_were_asked():
+    first, *rest = KNOWN.endpoints
+    later = dataclasses.replace(KNOWN, endpoints=(dataclasses.replace(first, ready=False), *rest))
+    fewer = dataclasses.replace(KNOWN, services=tuple(s for s in KNOWN.services if s != SERVICE))
+    changed_one = f"{first.namespace}/{first.service}"
+
+    assert expected_endpoints.moved(KNOWN, KNOWN) == frozenset()
+    assert expected_endpoints.moved(KNOWN, later) == {changed_one}
+    assert expected_endpoints.moved(KNOWN, fewer) == {SERVICE.key}
+    facts.require_still("master", frozenset())
+    with pytest.raises(CouldNotSee, match=f"changed while the nodes were asked: {changed_one}"):
+        facts.require_still("master", {changed_one})
+    nothing = frozenset({SERVICE.key})
+    given(rule_facts.still, KNOWN.node("master"), KNOWN.service("default/kubernetes"), nothing)
+    with pytest.raises(CouldNotSee):
+        given(rule_facts.still, KNOWN.node("master"), SERVICE, nothing)

@@ -78,6 +78,18 @@ def by_service(objects: ClusterObjects) -> Mapping[tuple[str, str], tuple[Endpoi
     return {key: tuple(endpoints) for key, endpoints in found.items()}
 
 
+def moved(before: ClusterObjects, after: ClusterObjects) -> frozenset[str]:
+    """The Services (``namespace/name``) that changed between two readings in what kube-proxy makes rules of."""
+    first, second = ({s.key: (s.cluster_ips, s.ports, *_policies(s)) for s in objects.services} for objects in (before, after))
+    found = {key for key in first.keys() | second.keys() if first.get(key) != second.get(key)}
+    one, other = by_service(before), by_service(after)
+    return frozenset(found | {"/".join(key) for key in one.keys() | other.keys() if one.get(key) != other.get(key)})
+
+
+def _policies(service: Service) -> tuple[object, ...]:
+    return service.internal_traffic_policy, service.external_traffic_policy, service.session_affinity, service.traffic_distribution
+
+
 def is_large(objects: ClusterObjects) -> bool:
     """Whether kube-proxy is in its large-cluster mode: more than 1000 endpoints, each counted once a Service port."""
     mine = by_service(objects)
