@@ -150,3 +150,9 @@ def test_a_file_that_nobody_would_write_is_one_short_line_too(write, text, said)
 
     assert str(raised.value).isprintable()
     assert len(str(raised.value)) < 500
+
+
+def test_the_option_is_named_as_it_works(tmp_path):
+    """With a blank instead of =, pytest takes a file elsewhere for a place of tests, and reads neither pytest.ini nor the options."""
+    with pytest.raises(InventoryError, match="--inventory=FILE"):
+        inventory.find(tmp_path, tmp_path / "none")

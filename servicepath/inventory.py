@@ -167,7 +167,7 @@ def find(rootdir: pathlib.Path, lab: pathlib.Path = LAB_INVENTORY) -> pathlib.Pa
             return path
     raise InventoryError(
         f"no inventory: write {rootdir / 'inventory.yaml'} (see inventory.example.yaml), "
-        "name one with --inventory FILE, or start the lab with: python -m lab up"
+        "name one with --inventory=FILE, or start the lab with: python -m lab up"
     )
 
 
