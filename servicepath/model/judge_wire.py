@@ -108,13 +108,13 @@ def carrying(traces: Iterable[Trace], role: str, vip: IPAddress) -> tuple[Differ
 
 
 def not_reversed(traces: Iterable[Trace]) -> tuple[Difference, ...]:
-    """Flows whose answer on the underlay has not the question's outer and inner ends reversed."""
+    """Flows whose answer on the underlay has not the question's outer and inner ends reversed, or that never went to the backend."""
     wrong = []
     for trace in traces:
         packets = trace.packets.get("underlay", ())
         there = {_ends(p) for p in packets if sockets(p.innermost) and p.innermost.destination == _ip(trace.backend)}
         back = {_ends(p) for p in packets if sockets(p.innermost) and p.innermost.source == _ip(trace.backend)}
-        if {(o[::-1], i[::-1] if i else None) for o, i in there} != back:
+        if not there or {(o[::-1], i[::-1] if i else None) for o, i in there} != back:
             subject = f"{trace.probe.id}: {trace.probe.source.value} port {trace.probe.sport}"
             evidence = lines(trace, "underlay")
             wrong.append(Difference(subject, "the answer takes another way", "its ends reversed", "see packets", evidence))
