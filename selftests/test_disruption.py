@@ -501,10 +501,11 @@ def test_unchanged_routes_need_changed_rules_and_a_listing(found, says):
 
 
 def test_routes_are_judged_by_the_cidrs_that_the_api_names():
-    found = fact(disruption.pod_and_service_cidrs, recording.objects())
+    known, nets = recording.objects(), [ipaddress.ip_network(cidr) for cidr in ("10.42.0.0/24", "10.43.0.0/16", "10.43.77.7/32")]
+    published = dataclasses.replace(known, service_cidrs=(nets[1],))
 
-    assert ipaddress.ip_network("10.42.0.0/24") in found
-    assert any(VIP in cidr or ipaddress.ip_address("10.43.0.10") in cidr for cidr in found)
+    assert {nets[0], nets[1]} <= set(fact(disruption.pod_and_service_cidrs, published, (followed(),)))
+    assert {nets[0], nets[2]} <= set(fact(disruption.pod_and_service_cidrs, dataclasses.replace(known, service_cidrs=()), (followed(),)))
 
 
 # The counters' commands, run here with a stand-in for the conntrack program.

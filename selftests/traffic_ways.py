@@ -105,8 +105,8 @@ class Seen:
     def conntrack(self, name, source, sport, there="10.43.0.10"):
         """Add an entry of a translated flow."""
         back = source if source != "192.168.55.10" else INTERNAL
-        line = f"udp      17 28 src={source} dst={there} sport={sport} dport=53 src={BACKEND} dst={back} sport=53 dport={sport} mark=0 use=1\n"
-        self.edit(name, lambda text: text + line.encode())
+        there_and_back = f"src={source} dst={there} sport={sport} dport=53 src={BACKEND} dst={back} sport=53 dport={sport}"
+        self.edit(name, lambda text: text + f"udp      17 28 {there_and_back} mark=0 use=1\n".encode())
 
     def silence(self, role=b""):
         """Let tcpdump say that it dropped packets, at one place or everywhere."""
@@ -124,7 +124,8 @@ class Seen:
     def agent(self, mode):
         """Let the agent say another KubeProxyReplacement, or none."""
         self.status = self.status.replace('"mode": "False"', f'"mode": "{mode}"')
-        self.verbose = re.sub(r"(?m)^KubeProxyReplacement:\s+False.*\n", f"KubeProxyReplacement:   {mode}   \n" if mode else "", self.verbose)
+        line = rf"\1{mode}\n" if mode else ""
+        self.verbose = re.sub(r"(?m)^(KubeProxyReplacement:\s+|  Status:\s+)False\s*\n", line, self.verbose)
 
     def follow(self, **changes):
         """Let the node have followed the temporary Service in another way."""
@@ -138,8 +139,8 @@ class Seen:
 
 
 def replaced(old, new):
-    """A change that replaces an address wherever the frame carries it."""
-    return lambda frame: frame.replace(old, new)
+    """A change that replaces an address wherever the frame, or the line, carries it."""
+    return lambda data: data.replace(old, new)
 
 
 def of(mark, old, new, count=-1):
@@ -184,10 +185,10 @@ OF_MASTER = {
     "one flow more is counted": lambda s: s.count(1, 1, "-A KUBE-SEP-", f"{BACKEND}:53", "-p udp"),
     "the host's flows are not marked": lambda s: s.count(1, -10, f"-A {s.chain(UDP)} ", "-j KUBE-MARK-MASQ"),
     "conntrack holds a host flow untranslated": lambda s: s.lines(
-        "cut-.*-conntrack-.", b"sport=%d dport=53" % s.sport("host"), lambda x: x.replace(b"src=%s " % str(BACKEND).encode(), b"src=10.43.0.10 ")
+        "cut-.*-conntrack-.", b"sport=%d dport=53" % s.sport("host"), replaced(b"src=%s " % str(BACKEND).encode(), b"src=10.43.0.10 ")
     ),
     "a host flow keeps a source that cannot be answered": lambda s: s.lines(
-        "cut-.*-conntrack-.", b"sport=%d dport=53" % s.sport("host"), lambda x: x.replace(b"dst=%s " % str(INTERNAL).encode(), b"dst=192.168.55.10 ")
+        "cut-.*-conntrack-.", b"sport=%d dport=53" % s.sport("host"), replaced(b"dst=%s " % str(INTERNAL).encode(), b"dst=192.168.55.10 ")
     ),
     "a Pod flow is not answered": lambda s: s.flow("send-pod-pod", answers=[], error="no answer within 2 s"),
     "a Pod flow is answered with another id": lambda s: s.flow(

@@ -116,14 +116,21 @@ def not_reversed(traces: Iterable[Trace]) -> tuple[Difference, ...]:
         back = {_ends(p) for p in packets if sockets(p.innermost) and p.innermost.source == _ip(trace.backend)}
         if not there or {(o[::-1], i[::-1] if i else None) for o, i in there} != back:
             subject = f"{trace.probe.id}: {trace.probe.source.value} port {trace.probe.sport}"
+            expected = _way((o[::-1], i[::-1] if i else None) for o, i in there) if there else f"one from {trace.backend}"
             evidence = lines(trace, "underlay")
-            wrong.append(Difference(subject, "the answer takes another way", "its ends reversed", "see packets", evidence))
+            wrong.append(Difference(subject, "the answer takes another way", expected, _way(back), evidence))
     return tuple(wrong)
 
 
 def _ends(packet: Packet) -> tuple[tuple[IPAddress, IPAddress], tuple[Socket, Socket] | None]:
     """Outer addresses and inner sockets; the outer source port is a hash and the VNI an identity, so neither is compared."""
     return (packet.outer.source, packet.outer.destination), sockets(packet.innermost)
+
+
+def _way(ends: Iterable[tuple[tuple[IPAddress, IPAddress], tuple[Socket, Socket] | None]]) -> str:
+    """Ends as a message shows them."""
+    ways = sorted(f"{inner[0]} → {inner[1]} in {outer[0]} → {outer[1]}" for outer, inner in ends if inner)
+    return "; ".join(ways) or "no answer from the backend"
 
 
 def _ip(socket: Socket | None) -> IPAddress | None:
