@@ -38,19 +38,20 @@ SKIPPED = {
 
 # Way → the conclusions that must be red, and a word of what they say.
 RED = {
-    "a host flow is not answered": ({"host_answers"}, "actual: no answer within 2 s"),
+    "a host flow is not answered": ({"host_answers", "host_sees_the_clusterip", "path_matrix"}, "actual: no answer within 2 s"),
     "a host flow gets a wrong answer": ({"host_answers"}, "actual: NOERROR 10.9.9.9"),
     "the backend itself answers a host flow": ({"host_answers", "host_sees_the_clusterip"}, "10.42.1.145:53"),
     "one flow more is counted": ({"host_counted_by_iptables"}, "+10 packets (10 new flows), actual: +11 packets"),
     "the host's flows are not marked": ({"host_marked_for_masquerade"}, "actual: +0 packets"),
     "conntrack holds a host flow untranslated": ({"host_translated_by_conntrack", "path_matrix"}, "10.43.0.10"),
     "a host flow keeps a source that cannot be answered": ({"host_translated_by_conntrack"}, "CiliumInternalIP"),
-    "a Pod flow is not answered": ({"pod_answers"}, "actual: no answer within 2 s"),
+    "a Pod flow is not answered": ({"pod_answers", "path_matrix"}, "actual: no answer within 2 s"),
     "a Pod flow is answered with another id": ({"pod_answers"}, "id 0xffff"),
     "iptables counts the Pod's flows": ({"pod_leaves_counters"}, "+0 packets (0 new flows), actual: +5 packets"),
     "the host's conntrack translates a Pod flow": ({"pod_translated_by_ebpf", "kpr_false_yet_clusterip", "path_matrix"}, "both"),
     "the host's conntrack holds a Pod flow": ({"pod_translated_by_ebpf", "kpr_false_yet_clusterip"}, "the host's conntrack holds the flow"),
     "Cilium does not translate a Pod flow": ({"pod_translated_by_ebpf", "kpr_false_yet_clusterip", "path_matrix"}, "nobody"),
+    "the Pod's packets go plain": ({"tunnel_endpoints", "same_way_for_aaaa", "full_size_packet", "path_matrix"}, "10.42.1.145:53"),
     "Cilium's agent does not say its set-up": ({"kpr_false_yet_clusterip"}, "actual: not said"),
     "the Pod's packets are translated too early": ({"translated_at_the_pod"}, "translated before it left the Pod"),
     "the tunnel device gets the ClusterIP": ({"translated_at_the_pod"}, "no 10.43.0.10 after translation"),
@@ -85,6 +86,7 @@ UNSEEN = {
     "the Pod's sender is cut off": (set(ALL) - DISRUPTIVE, "send-pod-pod: probe sender"),
     "the control flow is not counted": ({"pod_leaves_counters"}, "the control flow was not counted"),
     "the control flow is not in conntrack": ({"pod_leaves_counters", "pod_translated_by_ebpf"}, "absence proves nothing"),
+    "no flow table holds a Pod flow": ({"pod_translated_by_ebpf", "kpr_false_yet_clusterip"}, "nothing tells who translated it"),
     "the agent does not answer": (OF_THE_POD | {"no_clusterip_inside", "local_backend_untunnelled", "path_matrix"}, "did not answer"),
     "the counters are cut off": (set(ALL) - DISRUPTIVE - {"counters_count_flows"}, "cut-2-nat"),
     "a host flow could not be sent": (

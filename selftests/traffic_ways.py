@@ -165,6 +165,11 @@ def fragments(size, more):
     return change
 
 
+def plain(frame):
+    """Take the tunnel's headers off a frame."""
+    return frame[50:] if frame[23] == 17 and frame[36:38] == struct.pack("!H", 8472) else frame
+
+
 def answers(change):
     """Change each answer of a flow."""
     return lambda said: [one | change(one) for one in said]
@@ -200,6 +205,8 @@ OF_MASTER = {
     "Cilium does not translate a Pod flow": lambda s: s.lines(
         "bpf-ct", b":%d " % s.sport("pod"), lambda line: None if b" OUT " in line else line
     ),
+    "no flow table holds a Pod flow": lambda s: s.lines("bpf-ct", b":%d " % s.sport("pod"), lambda line: None),
+    "the Pod's packets go plain": lambda s: s.frames("underlay", plain),
     "Cilium's agent does not say its set-up": lambda s: s.agent(""),
     "the Pod's packets are translated too early": lambda s: s.frames("client-lxc", replaced(VIP, BACK)),
     "the tunnel device gets the ClusterIP": lambda s: s.frames("tunnel", replaced(BACK, VIP)),

@@ -114,19 +114,24 @@ def not_by_ebpf(traces: Iterable[Trace], serving: Collection[Socket]) -> tuple[D
 
 
 def not_from_the_clusterip(traces: Iterable[Trace]) -> tuple[Difference, ...]:
-    """Answers that the application saw come from elsewhere than the ClusterIP."""
+    """Answers that the application saw come from elsewhere than the ClusterIP, or that did not reach it."""
     return tuple(
         Difference(
             f"{t.probe.id}: {t.probe.source.value} port {t.probe.sport}",
-            "the application saw another address answer",
-            str(t.probe.target),
-            str(answer.source),
+            "no answer reached the application" if answer is None else "the application saw another address answer",
+            f"an answer from {t.probe.target}",
+            (t.flow.error or "none") if answer is None else str(answer.source),
             _tables(t),
         )
         for t in traces
         for answer in t.flow.answers
-        if answer is not None and answer.source != t.probe.target
+        if answer is None or answer.source != t.probe.target
     )
+
+
+def untold(traces: Iterable[Trace]) -> tuple[Trace, ...]:
+    """Flows that were answered and that neither flow table holds: the tables do not tell who translated them."""
+    return tuple(t for t in traces if t.flow.answered and not (t.conntrack or t.ct))
 
 
 def _tables(trace: Trace) -> tuple[str, ...]:

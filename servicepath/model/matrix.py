@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from .addresses import IPAddress
 from .difference import Difference
 from .flows import Source, Trace
 from .judge_flows import Translator, translator
@@ -11,12 +12,15 @@ from .packets import Packet
 from .paths import Hop, PathCell
 from .services import ServicePort
 
+PLAIN = "plain on the underlay"
 NOT_TESTED, UNEXPECTED, UNANSWERED, EXPECTED = "not tested", "not as expected", "unanswered", "as expected"
 
 _EXPECTED = {Source.HOST.value: Translator.IPTABLES.value, Source.POD.value: Translator.EBPF.value}
 
 
-def cell(node: str, port: ServicePort, source: Source, traces: Sequence[Trace], reason: str) -> PathCell:
+def cell(
+    node: str, port: ServicePort, source: Source, traces: Sequence[Trace], reason: str, pods: Collection[IPAddress] = ()
+) -> PathCell:  # fmt: skip
     """The cell of one source on one node for one port.
 
     Args:
@@ -25,6 +29,7 @@ def cell(node: str, port: ServicePort, source: Source, traces: Sequence[Trace], 
         source: host or Pod.
         traces: the port's flows from there; empty when none was sent.
         reason: why none was sent; shown only then.
+        pods: addresses of Pods with a network of their own: what goes to another node's is expected in the tunnel.
     """
     frontend = port.id
     answered = [t for t in traces if t.flow.answered]
@@ -35,8 +40,12 @@ def cell(node: str, port: ServicePort, source: Source, traces: Sequence[Trace], 
     sample = max(answered, key=lambda t: (t.backend_node not in (None, node), sum(map(len, t.packets.values()))))
     who = sorted({translator(t).value for t in answered})
     how = sorted({transport(t) for t in answered} - {NOT_TESTED}) or [NOT_TESTED]
-    verdict = EXPECTED if who == [_EXPECTED[source.value]] else UNEXPECTED
-    return PathCell(source.value, node, frontend, " / ".join(who), " / ".join(how), verdict, "", hops(sample, node))
+    bare = [t for t in answered if transport(t) == PLAIN and t.backend and t.backend.ip in pods]
+    verdict = EXPECTED if who == [_EXPECTED[source.value]] and not bare else UNEXPECTED
+    lost = ""
+    if len(answered) < len(traces):
+        verdict, lost = UNANSWERED, f"{len(traces) - len(answered)} of {len(traces)} flows were not answered"
+    return PathCell(source.value, node, frontend, " / ".join(who), " / ".join(how), verdict, lost, hops(sample, node))
 
 
 def transport(trace: Trace) -> str:
@@ -45,7 +54,7 @@ def transport(trace: Trace) -> str:
     if any(p.vni is not None for p in under):
         return "Cilium VXLAN"
     if under:
-        return "plain on the underlay"
+        return PLAIN
     if trace.packets.get("backend-lxc"):
         return "local delivery"
     return NOT_TESTED
