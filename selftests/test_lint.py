@@ -28,7 +28,7 @@ CONCLUSIONS = frozenset(
 )  # fmt: skip
 
 
-def tests() -> dict[str, ast.FunctionDef]:
+def conclusions() -> dict[str, ast.FunctionDef]:
     """Every test of tests/, by name."""
     trees = (ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "tests").glob("test_*.py"))
     return {n.name: n for tree in trees for n in tree.body if isinstance(n, ast.FunctionDef) and n.name.startswith("test_")}
@@ -42,12 +42,12 @@ def test_linters_are_content(arguments):
 
 
 def test_each_conclusion_is_one_test():
-    assert {name.removeprefix("test_").replace("_", "-") for name in tests()} == CONCLUSIONS
+    assert {name.removeprefix("test_").replace("_", "-") for name in conclusions()} == CONCLUSIONS
 
 
-@pytest.mark.parametrize("name", sorted(tests()))
+@pytest.mark.parametrize("name", sorted(conclusions()))
 def test_a_conclusion_is_a_sentence_with_an_assert_and_no_branch(name):
-    test = tests()[name]
+    test = conclusions()[name]
 
     assert (ast.get_docstring(test) or "").rstrip().endswith(".")
     assert sum(isinstance(node, ast.Assert) for node in ast.walk(test)) >= 1

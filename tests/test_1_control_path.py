@@ -86,7 +86,9 @@ def test_packets_skip_the_api(outage_flows, outage_seen, expected_answers, evide
     section="§1, §10.8",
     see=("ssh {node} 'curl -s 127.0.0.1:10249/proxyMode'", AGENT + " status --verbose | grep -A 20 KubeProxyReplacement"),
 )
-def test_mode_as_expected(node, node_mode, expected_mode, pins, any_walk, agent_status, objects, links, proxy_tables, tunnel_port, exhibit):
+def test_mode_as_expected(
+    node, node_mode, expected_mode, pins, any_walk, agent_status, objects, interfaces, proxy_tables, tunnel_port, exhibit
+):
     """The active set-up is the one expected: proxy mode with current rules, KPR, socket LB, ClusterIP enabled, routing, tunnel;
     nothing left of another.
     """  # noqa: D205 - one sentence
@@ -97,7 +99,7 @@ def test_mode_as_expected(node, node_mode, expected_mode, pins, any_walk, agent_
         *mode.judge_mode(node.name, node_mode, expected_mode),
         *unpinned(node, agent_status, any_walk, pins),
         *mode.config_differences(node.name, agent_status, objects.cilium_config),
-        *mode.leftovers(node.name, node_mode, links, proxy_tables, tunnel_port),
+        *mode.leftovers(node.name, node_mode, interfaces, proxy_tables, tunnel_port),
     )
 
     assert not wrong, explain(wrong)

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from testinfra.backend.base import CommandResult
 from testinfra.backend.local import LocalBackend
 
 from . import process
 from .batch import LAUNCH, BatchChannel
+from .limited import LimitedBackend
 from .process import Finished
 
 
-class LimitedLocalBackend(LocalBackend):  # type: ignore[misc]  # testinfra publishes no types
+class LimitedLocalBackend(LimitedBackend, LocalBackend):  # type: ignore[misc]  # testinfra publishes no types
     """Testinfra's local backend with standard input and a time limit."""
-
-    def run(self, command: str, *args: str, stdin: bytes = b"", timeout: float = 30.0, **_: Any) -> CommandResult:
-        """Run a command as testinfra does; the exit status is 124 when the time was up."""
-        finished = self.execute(self.get_command(command, *args), stdin=stdin, timeout=timeout)
-        status = 124 if finished.status is None else finished.status
-        return CommandResult(
-            backend=self, exit_status=status, command=command.encode(), _stdout=finished.stdout, _stderr=finished.stderr
-        )
 
     def execute(self, command: str, *, stdin: bytes, timeout: float) -> Finished:
         """Run a shell command and return how it ended."""

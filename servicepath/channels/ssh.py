@@ -13,13 +13,12 @@ import shutil
 import tempfile
 import threading
 import urllib.parse
-from typing import Any
 
-from testinfra.backend.base import CommandResult
 from testinfra.backend.ssh import SshBackend
 
 from . import process
 from .batch import LAUNCH, BatchChannel
+from .limited import LimitedBackend
 from .process import Finished
 
 CONNECT_TIMEOUT = 10  # seconds; sshd behind a busy small machine takes up to 5
@@ -60,21 +59,13 @@ class SocketFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-class LimitedSshBackend(SshBackend):  # type: ignore[misc]  # testinfra publishes no types
+class LimitedSshBackend(LimitedBackend, SshBackend):  # type: ignore[misc]  # testinfra publishes no types
     """Testinfra's ssh backend with standard input, a time limit, and no shell on this side."""
 
     def argv(self, command: str) -> list[str]:
         """The ssh command line that runs a command."""
         parts, values = self._build_ssh_command(command)
         return shlex.split(self.quote(" ".join(parts), *(str(value) for value in values)))
-
-    def run(self, command: str, *args: str, stdin: bytes = b"", timeout: float = 30.0, **_: Any) -> CommandResult:
-        """Run a command as testinfra does; the exit status is 124 when the time was up, 255 when ssh itself failed."""
-        finished = self.execute(self.get_command(command, *args), stdin=stdin, timeout=timeout)
-        status = 124 if finished.status is None else finished.status
-        return CommandResult(
-            backend=self, exit_status=status, command=command.encode(), _stdout=finished.stdout, _stderr=finished.stderr
-        )
 
     def execute(self, command: str, *, stdin: bytes, timeout: float) -> Finished:
         """Run a command of the remote shell and return how ssh ended."""
