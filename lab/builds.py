@@ -105,7 +105,7 @@ def build_all(progress: Progress) -> dict[str, Module]:
         missing = [(module, name) for module in every.values() for name in module.missing()]
         go = toolchain.find(progress)
         for module in every.values():
-            _copy_assets(module, go)
+            _copy_assets(module, go, progress)
         for index, (module, name) in enumerate(missing, 1):
             progress.say(f"building {name} ({module.recipe['module']} {module.version}), {index} of {len(missing)}")
             with progress.step(f"built {name}"):
@@ -125,12 +125,25 @@ def _build(module: Module, name: str, go: Path) -> None:
     partial.rename(module.program(name))
 
 
-def _copy_assets(module: Module, go: Path) -> None:
+def _source(module: Module, go: Path) -> Path:
+    """Return the folder of Go's module cache that holds a module's source, fetched if it is not there yet.
+
+    ``go list -m`` knows a module by its go.mod alone and names no folder for one whose source was not fetched.
+    """
+    name = module.recipe["module"]
+    answer = run([go, "mod", "download", "-json", name], cwd=module.folder, env=toolchain.environment(go), timeout=BUILD_TIMEOUT)
+    folder = json.loads(answer).get("Dir")
+    if not folder:
+        raise LabError(f"go mod download -json {name} names no folder: {answer.strip()}")
+    return Path(folder)
+
+
+def _copy_assets(module: Module, go: Path, progress: Progress) -> None:
     """Copy the files of builds.yaml's ``assets`` out of Go's module cache, which may be cleaned at any time."""
     if "assets" not in module.recipe or module.assets.exists():
         return
-    argv = [go, "list", "-m", "-f", "{{.Dir}}", module.recipe["module"]]
-    source = Path(run(argv, cwd=module.folder, env=toolchain.environment(go), timeout=BUILD_TIMEOUT).strip())
+    progress.say(f"fetching {module.recipe['module']} {module.version}")
+    source = _source(module, go)
     module.target.mkdir(parents=True, exist_ok=True)
     partial = module.target / ".module.partial"
     if partial.exists():

@@ -7,6 +7,8 @@ import pytest
 
 from lab import builds
 from lab.builds import Module
+from lab.errors import LabError
+from lab.progress import Progress
 
 GO = Path("/go/bin/go")
 OUT = Path("/out")
@@ -69,3 +71,39 @@ def test_a_half_written_program_does_not_count(copy: Module, monkeypatch: pytest
     assert copy.missing() == ["coredns"]
     copy.program("coredns").touch()
     assert copy.missing() == []
+
+
+# Go with an empty module cache: `list -m` names no folder until `mod download` has fetched the source.
+EMPTY_CACHE = """#!/bin/sh
+here=$(dirname "$0")
+case "$1 $2" in
+"list -m") [ ! -e "$here/fetched" ] || echo "$here/source" ;;
+"mod download") touch "$here/fetched"; echo "{\\"Path\\": \\"$4\\", \\"Dir\\": \\"$here/source\\"}" ;;
+esac
+"""
+
+
+@pytest.fixture
+def cilium(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Module:
+    """Return the Cilium module with an empty cache of programs, and its source, with one asset, where the fake Go has it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "source" / "bpf").mkdir(parents=True)
+    (tmp_path / "source" / "bpf" / "init.sh").touch()
+    original = builds.modules()["cilium"]
+    return Module("cilium", original.folder, {**original.recipe, "assets": ["bpf"]})
+
+
+def test_assets_are_fetched_where_gos_own_cache_is_empty(cilium: Module, tmp_path: Path):
+    go = tmp_path / "go"
+    go.write_text(EMPTY_CACHE)
+    go.chmod(0o755)
+    builds._copy_assets(cilium, go, Progress())
+    assert (cilium.assets / "bpf" / "init.sh").exists()
+
+
+def test_a_go_that_names_no_folder_is_one_line(cilium: Module, tmp_path: Path):
+    go = tmp_path / "go"
+    go.write_text("#!/bin/sh\necho '{}'\n")
+    go.chmod(0o755)
+    with pytest.raises(LabError, match="names no folder"):
+        builds._copy_assets(cilium, go, Progress())
