@@ -153,7 +153,7 @@ def test_outcomes(verdicts: dict[tuple[str, str], dict[str, Any]]) -> None:
         ("skipped", ""): "skipped",
         ("undone", ""): "error",
         ("unset", ""): "error",
-        ("broken", ""): "failed",
+        ("broken", ""): "error",
         ("held", ""): "passed",
     }
 
@@ -219,6 +219,15 @@ def test_junit_says_what_each_test_judges(whole: tuple[Path, str]) -> None:
         "node": "master",
         "port": "kube-dns:dns/UDP",
     }
+
+
+def test_pytest_itself_calls_a_test_that_broke_an_error_and_not_a_failure(whole: tuple[Path, str]) -> None:
+    cases = ET.parse(whole[0] / "reports" / "junit.xml").getroot().iter("testcase")
+    found = {str(c.get("name")).partition("[")[0]: [child.tag for child in c if child.tag in ("failure", "error")] for c in cases}
+    assert (found["test_broken"], found["test_bare"], found["test_held"]) == (["error"], ["failure"], [])
+    assert "= 3 failed, 3 passed, 1 skipped, 4 errors in " in whole[1]
+    assert "FAILED tests/test_tiny.py::test_broken" not in whole[1]
+    assert "KeyError: 'x'" in whole[1]  # where it broke is still said
 
 
 def test_the_page_holds_the_report_before_pytests_own_table(whole: tuple[Path, str]) -> None:
