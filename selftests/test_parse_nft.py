@@ -67,6 +67,10 @@ table ip6 kube-proxy {
         assert service.endpoints == (Socket(ipaddress.ip_address("fd00::1"), 53),)
 
 
+def _with(item):
+    return json.dumps({"nftables": [{"table": {"family": "ip", "name": "kube-proxy"}}, item]})
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -81,6 +85,24 @@ table ip6 kube-proxy {
         TEXT.replace("10.43.0.10 . udp . 53", "10.43.0.10 . 53"),
         TEXT.replace("dnat to 10.42.0.171:53", "dnat to 10.42.0.171"),
         TEXT.replace("chain service-FY5PMXPG-kube-system/kube-dns/udp/dns {", "chain renamed {"),
+        # Damaged JSON that is JSON all the same.
+        '{"nftables": {"table": 1}}',
+        '{"nftables": [[]]}',
+        '{"nftables": [{}]}',
+        '{"nftables": [{"table": 5}]}',
+        *(_with(item) for item in (
+            {"map": {"elem": []}},
+            {"map": {"name": "service-ips", "elem": [["10.43.0.10"]]}},
+            {"map": {"name": "service-ips", "elem": [[{"elem": {}}, {"drop": None}]]}},
+            {"map": {"name": "service-ips", "elem": [[{"concat": 5}, {"drop": None}]]}},
+            {"map": {"name": "service-ips", "elem": [["10.43.0.10", {"goto": {}}]]}},
+            {"chain": {}},
+            {"chain": []},
+            {"rule": {"expr": [{"goto": {"target": "x"}}]}},
+            {"rule": {"chain": "nowhere", "expr": [{"dnat": {"addr": "10.42.0.7", "port": 53}}]}},
+            {"rule": {"chain": "nowhere", "expr": ["accept"]}},
+            {"rule": {"chain": "nowhere", "expr": [{"vmap": {"data": {"set": [[1, 2, 3]]}}}]}},
+        )),
     ],
 )
 def test_what_is_no_such_table_is_an_error(text):

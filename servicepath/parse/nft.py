@@ -94,11 +94,21 @@ def _from_json(text: str) -> _Table:
         items = json.loads(text)["nftables"]
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ParseError(_TOOL, 0, text, "a JSON object with 'nftables'") from error
+    if not isinstance(items, list):
+        raise ParseError(_TOOL, 0, text, "a list under 'nftables'")
     table = _Table()
-    found = False
-    for item in items:
+    found = [_json_item(table, number, item) for number, item in enumerate(items, 1)]
+    if not any(found):
+        raise ParseError(_TOOL, 0, text, "a table called kube-proxy")
+    return table
+
+
+def _json_item(table: _Table, number: int, item: Any) -> bool:
+    """Take one item of the list into the table; whether it is kube-proxy's table itself. The number stands for a line in errors."""
+    try:
         kind, value = next(iter(item.items()))
-        found = found or (kind == "table" and value.get("name") == "kube-proxy")
+        if kind == "table":
+            return bool(value.get("name") == "kube-proxy")
         if kind == "metainfo":
             table.version = value.get("version")
         elif kind in ("map", "set") and value["name"] in _READ:
@@ -108,9 +118,11 @@ def _from_json(text: str) -> _Table:
             table.dnat.setdefault(value["name"], [])
         elif kind == "rule":
             _json_rule(table, value)
-    if not found:
-        raise ParseError(_TOOL, 0, text, "a table called kube-proxy")
-    return table
+    except ParseError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
+        raise ParseError(_TOOL, number, json.dumps(item), "an item as nft -j prints it, whole") from error
+    return False
 
 
 def _json_element(element: Any) -> tuple[tuple[str, ...], str]:
