@@ -12,7 +12,8 @@ from servicepath.model import judge_tunnel
 from servicepath.model.cilium import AgentStatus
 from servicepath.model.services import CiliumNode
 from servicepath.model.underlay import underlay_devices
-from servicepath.parse import iproute, kubernetes
+from servicepath.parse import cilium_config, iproute, kubernetes
+from servicepath.parse.errors import ParseError
 
 CASES = pathlib.Path(__file__).parent / "data" / "cases"
 OWN, *OTHERS = sample.NODES
@@ -33,7 +34,9 @@ def routes_wrong(**changes):
 
 def mtu_wrong(*, interfaces=sample.INTERFACES, config=None, node=None, **changes):
     host, seen, node = sample.routing(**changes), sample.interfaces(interfaces), node or sample.node()
-    expected = judge_tunnel.tunnel_mtu(underlay_devices(seen, host, node, status(), config or {}), node, config or {})
+    config = config or {}
+    devices = underlay_devices(seen, host, node, status(), config)
+    expected = judge_tunnel.tunnel_mtu(devices, node, config, cilium_config.parse_mtu(config))
     return judge_tunnel.judge_tunnel_mtu("master", expected, host, seen, OTHERS)
 
 
@@ -141,7 +144,7 @@ def test_devices_that_do_not_keep_the_base_are_named():
 
 
 def test_an_ipv6_underlay_takes_seventy():
-    found = judge_tunnel.tunnel_mtu(sample.interfaces()[1:2], sample.node("n", "fd00:55::10"), {})
+    found = judge_tunnel.tunnel_mtu(sample.interfaces()[1:2], sample.node("n", "fd00:55::10"), {}, None)
     assert (found.route, found.ceiling, str(found)) == (1430, 1430, "1430 (1500 of enp1s0 less 70)")
 
 
@@ -172,7 +175,7 @@ def test_a_veth_counts_only_with_a_default_route_and_the_nodes_own_device_stands
     assert [i.name for i in underlay_devices(seen, sample.routing(), sample.node(), status(), {})] == ["enp1s0"]
     bare = sample.routing(routes=sample.ROUTES.replace("default via 192.168.55.1 dev enp1s0\n", ""))
     assert [i.name for i in underlay_devices(seen, bare, sample.node(), None, {})] == ["enp1s0"]  # holds the InternalIP
-    assert judge_tunnel.tunnel_mtu((), sample.node(), {}) is None
+    assert judge_tunnel.tunnel_mtu((), sample.node(), {}, None) is None
 
 
 @pytest.mark.parametrize(
@@ -203,7 +206,7 @@ def test_case_16_routes_and_mtu_hold():
     host = dataclasses.replace(sample.routing(), routes=iproute.parse_ip_route(read("16", "ip-j-route.json")), lookups={})
     seen = iproute.parse_ip_addr(read("16", "ip-j-addr.json"))
     own, other = sample.cilium_node("node2", "10.244.1.0/24", "10.244.1.55"), sample.cilium_node("node1", "10.244.0.0/24", "10.244.0.1")
-    expected = judge_tunnel.tunnel_mtu(underlay_devices(seen, host, nodes["node2"], None, {}), nodes["node2"], {})
+    expected = judge_tunnel.tunnel_mtu(underlay_devices(seen, host, nodes["node2"], None, {}), nodes["node2"], {}, None)
     assert judge_tunnel.judge_remote_routes("node2", host, own, (other,)) == ()
     assert judge_tunnel.judge_cilium_host("node2", seen, own) == ()
     assert judge_tunnel.judge_tunnel_mtu("node2", expected, host, seen, (other,)) == ()
@@ -230,7 +233,7 @@ def test_case_22_a_tunnel_under_encryption_holds():
 
     def wrong(config):
         devices = underlay_devices(bond, host, sample.node("node1", "10.20.0.14"), status(bond0=()), config)
-        expected = judge_tunnel.tunnel_mtu(devices, sample.node("node1", "10.20.0.14"), config)
+        expected = judge_tunnel.tunnel_mtu(devices, sample.node("node1", "10.20.0.14"), config, None)
         return judge_tunnel.judge_tunnel_mtu("node1", expected, host, bond, others)
 
     assert wrong({"enable-ipsec": "true"}) == ()
@@ -240,8 +243,15 @@ def test_case_22_a_tunnel_under_encryption_holds():
 def test_case_22_no_room_for_the_header_is_a_fault():
     seen, host = case_22("mtu-too-big-addr.txt", "mtu-too-big-route.txt")
     node = sample.node("node3", "192.168.100.11")
-    expected = judge_tunnel.tunnel_mtu(underlay_devices(seen, host, node, None, {}), node, {})
+    expected = judge_tunnel.tunnel_mtu(underlay_devices(seen, host, node, None, {}), node, {}, None)
     wrong = judge_tunnel.judge_tunnel_mtu("node3", expected, host, seen, (sample.cilium_node("node1", "10.244.0.0/24", "10.244.0.1"),))
     assert [(d.expected, d.actual) for d in wrong] == [
         ("1350 (1400 of eth0 less 50)", "1400: full-size packets do not fit into the tunnel")
     ]
+
+
+def test_a_configured_mtu_that_is_no_number_is_one_clear_line():
+    assert [cilium_config.parse_mtu(config) for config in ({}, {"mtu": ""}, {"mtu": "0"}, {"mtu": "1400"})] == [None, None, None, 1400]
+    for said in ("1500.0", "auto", "-1", "١٤٠٠"):
+        with pytest.raises(ParseError, match=r"^cilium-config: the input: 'mtu: .*': expected a number of bytes, or 0 for the devices'"):
+            cilium_config.parse_mtu({"mtu": said})

@@ -127,20 +127,20 @@ class TunnelMtu:
         )
 
 
-def tunnel_mtu(underlay: Sequence[Interface], node: Node, config: Mapping[str, str]) -> TunnelMtu | None:
+def tunnel_mtu(underlay: Sequence[Interface], node: Node, config: Mapping[str, str], configured: int | None) -> TunnelMtu | None:
     """The MTU that remote routes should have; None when no device of the underlay has an MTU that was seen.
 
     Args:
         underlay: the devices that Cilium uses (underlay.underlay_devices).
         node: whose addresses tell the tunnel's family where the configuration does not.
-        config: cilium-config: ``mtu``, ``underlay-protocol``, ``enable-wireguard``, ``enable-ipsec``.
+        config: cilium-config: ``underlay-protocol``, ``enable-wireguard``, ``enable-ipsec``.
+        configured: its ``mtu`` in bytes; None where Cilium takes the devices'.
     """
     smallest = underlay_mtu(underlay)
     if smallest is None:
         return None
     protocol = config.get("underlay-protocol", "")
     family = int(protocol[-1]) if protocol in ("ipv4", "ipv6") else min((ip.version for ip in node.internal_ips), default=4)
-    configured = int(config.get("mtu") or 0)
     why = "mtu of cilium-config" if configured else " and ".join(f"{i.mtu} of {i.name}" for i in underlay if i.mtu == smallest)
     encryption = [name for key, name in (("enable-wireguard", "WireGuard"), ("enable-ipsec", "IPsec")) if config.get(key) == "true"]
     base, overhead = configured or smallest, _OVERHEAD[family]
