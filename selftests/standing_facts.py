@@ -11,6 +11,7 @@ from servicepath.inventory import Inventory
 from servicepath.model import lan
 from servicepath.model.addresses import Socket
 from servicepath.model.cilium import AgentStatus
+from servicepath.model.rules import Ruleset
 from servicepath.model.service_rules import NodeRules
 from servicepath.model.services import Endpoint
 from servicepath.observation import Observation
@@ -108,7 +109,7 @@ def shown_lan_host(spoiled):
         name="lan-client",
         interfaces=(),
         routing=sample.routing(routes="default via 192.168.55.1 dev eth0\n", rules="", lookups=""),
-        rules=NodeRules(parse_save("*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n"), None),
+        rules=NodeRules(parse_save("*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n"), Ruleset("legacy", {})),
         connect_to_vip=attempt("10.43.0.1", spoiled == "lan"),
         connect_to_node=attempt("192.168.55.10", spoiled != "blind"),
     )

@@ -152,10 +152,10 @@ def test_masquerade_all_is_another_expectation(far):
 
 
 def test_services_of_one_name_are_told_apart_by_their_namespace():
-    twin = dataclasses.replace(DNS, namespace="other")
+    twin = dataclasses.replace(SERVICE, namespace="other")
 
-    assert selected._told_apart([DNS, twin], [DNS.id, twin.id]) == ["kube-system/kube-dns:dns/UDP", "other/kube-dns:dns/UDP"]
-    assert selected._told_apart([DNS], [DNS.id]) == ["kube-dns:dns/UDP"]
+    assert selected._told_apart([SERVICE, twin]) == ["kube-system/kube-dns", "other/kube-dns"]
+    assert selected._told_apart([SERVICE]) == ["kube-dns"]
 
 
 def test_rules_are_not_judged_by_endpoints_that_changed_while_the_nodes_were_asked():

@@ -10,6 +10,7 @@ from host_samples import VIP, ip, net
 from servicepath.model import judge_host, lan
 from servicepath.model.addresses import Socket
 from servicepath.model.routing import ServiceNetwork, lookup_targets, service_network
+from servicepath.model.rules import Ruleset
 from servicepath.model.service_rules import NodeRules
 from servicepath.parse import iproute
 from servicepath.parse.iptables import parse_save
@@ -216,7 +217,7 @@ SAVE = "*nat\n:PREROUTING ACCEPT [0:0]\n{chain}-A {rule}\nCOMMIT\n"
 
 
 def lan_facts(
-    *, routes="default via 192.168.55.1 dev eth0\n", save="*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n", vip=False, node=True, read=True
+    *, routes="default via 192.168.55.1 dev eth0\n", save="*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n", vip=False, node=True, nft=True
 ):
     def attempt(target, connected):
         host, number = target.split(":")
@@ -226,10 +227,9 @@ def lan_facts(
         name="lan-client",
         interfaces=(),
         routing=sample.routing(routes=routes, rules="0:\tfrom all lookup local\n32766:\tfrom all lookup main\n", lookups=""),
-        rules=NodeRules(parse_save(save), None) if read else None,
+        rules=NodeRules(parse_save(save) if nft else None, Ruleset("legacy", {})),
         connect_to_vip=attempt("10.43.0.10:53", vip),
         connect_to_node=attempt("192.168.55.10:6443", node),
-        rules_unseen=None if read else "sudo: a password is required",
     )
 
 
@@ -251,6 +251,6 @@ def test_each_thing_that_a_lan_host_must_not_have_is_named():
 
 
 def test_a_lan_host_that_saw_nothing_proves_nothing():
-    assert "sudo: a password is required" in lan.lan_host_silent(lan_facts(read=False))
+    assert "iptables-nft-save is not there (package iptables)" in lan.lan_host_silent(lan_facts(nft=False))
     assert "does not connect to the node either" in lan.lan_host_silent(lan_facts(node=False))
     assert "no route at all" in lan.lan_host_silent(lan_facts(routes=""))

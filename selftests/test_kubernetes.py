@@ -5,6 +5,7 @@ import ipaddress
 import json
 import pathlib
 
+import host_samples as sample
 import pytest
 
 from servicepath.parse import kubernetes
@@ -182,3 +183,28 @@ def test_policies_with_several_specs_and_for_nodes():
     assert [p.limits_egress for p in parse_policies(items(several, nodes))] == [False, True]
     with pytest.raises(ParseError, match="one of NetworkPolicy"):
         parse_policies(items(named("q", spec={})))
+
+
+def test_cilium_tunnels_between_the_addresses_of_its_own_nodes():
+    def cilium(name, *addresses):
+        listed = [{"type": kind, "ip": ip} for kind, ip in addresses]
+        return {"metadata": {"name": name}, "spec": {"ipam": {"podCIDRs": []}, "addresses": listed}}
+
+    items = [
+        cilium("both", ("ExternalIP", "203.0.113.1"), ("InternalIP", "10.1.0.1"), ("CiliumInternalIP", "10.42.0.9")),
+        cilium("outside", ("ExternalIP", "203.0.113.2"), ("CiliumInternalIP", "10.42.1.9")),
+        cilium("dual", ("InternalIP", "10.1.0.3"), ("ExternalIP", "2001:db8::3")),
+        cilium("none"),
+    ]
+    made = [sample.node(name, "192.168.55.1") for name in ("both", "outside", "dual", "none", "plain")]
+    found = sample.objects(nodes=tuple(made), cilium_nodes=kubernetes.parse_cilium_nodes({"items": items}))
+
+    tunnels = {node.name: sorted(map(str, found.tunnel_ips(node.name))) for node in made}
+    assert tunnels == {
+        "both": ["10.1.0.1"],
+        "outside": ["203.0.113.2"],
+        "dual": ["10.1.0.3", "2001:db8::3"],
+        "none": ["192.168.55.1"],
+        "plain": ["192.168.55.1"],
+    }
+    assert found.tunnel_ips("no such node") == frozenset()

@@ -256,12 +256,3 @@ def test_the_commands_time_is_enough_for_a_dead_service_of_three_ports():
 
     waits = -(-len(probes) // node_sender.AT_ONCE) * probe.ANSWER_TIMEOUT
     assert probe.command("send", probes, netns=None).timeout > waits + 2
-
-
-def test_two_probes_of_one_id_are_told_apart_by_their_order():
-    one, other = (one_probe("TCP", number, (), sport=number) for number in (1, 2))
-    lines = ['{"id": "p", "answers": [], "connected": true, "error": null}', '{"id": "p", "answers": [], "connected": null, "error": "x"}']
-
-    assert [flow.connected for flow in parse_sender("\n".join(lines), [one, other])] == [True, None]
-    with pytest.raises(ParseError):
-        parse_sender(lines[0], [one, other])

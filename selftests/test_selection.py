@@ -54,6 +54,18 @@ def test_nodes_are_those_named_else_the_inventorys_else_all():
     assert [n.name for n in selection.select_nodes(there, Options(nodes=("master", "master")), PLAIN)] == ["master"]
 
 
+def test_services_of_one_name_in_two_namespaces_have_ports_of_different_ids():
+    there = objects(services=(service("web", "blue"), service("web", "green"), service("db", "green")))
+    names = ("blue/web", "green/web", "green/db")
+
+    ids = [s.ports[0].id for s in selection.select_services(there, Options(services=names), PLAIN)]
+    assert ids == ["blue/web:dns/UDP", "green/web:dns/UDP", "db:dns/UDP"]
+    (alone,) = selection.select_services(there, Options(services=("blue/web",)), PLAIN)
+    assert alone.ports[0].id == "web:dns/UDP"
+    # To whom it belongs does not hang on how it is called.
+    assert selection.select_services(there, Options(services=names), PLAIN)[0].ports == alone.ports
+
+
 def test_a_node_that_is_not_there_is_one_line_with_those_that_are():
     with pytest.raises(SelectionError, match=r"^--node: no node wroker1 in the cluster; there are: master, worker1$"):
         selection.select_nodes(objects(), Options(nodes=("wroker1",)), PLAIN)

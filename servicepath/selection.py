@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import pathlib
 from collections.abc import Iterable, Sequence
@@ -63,7 +64,14 @@ def select_services(objects: ClusterObjects, options: Options, inventory: Invent
         return (_dns_service(objects),)
     there = {service.key: service for service in objects.services}
     _all_there("Service", names, there, _source(options.services, "--service", inventory))
-    return tuple(there[name] for name in dict.fromkeys(names))
+    chosen = [there[name] for name in dict.fromkeys(names)]
+    called = collections.Counter(service.name for service in chosen)
+    return tuple(_ambiguous(service) if called[service.name] > 1 else service for service in chosen)
+
+
+def _ambiguous(service: Service) -> Service:
+    """The Service with ports whose ids name its namespace."""
+    return dataclasses.replace(service, ports=tuple(dataclasses.replace(port, ambiguous=True) for port in service.ports))
 
 
 def client_pods(

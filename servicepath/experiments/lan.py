@@ -1,7 +1,7 @@
 """The LAN client: has it Service rules or routes, and does a TCP connection to a ClusterIP come about from there?
 
-Observations: ``iptables-nft-save``, ``iptables-legacy-save``, ``ip-addr``, ``ip-route``, ``ip-rule``, ``tool-versions`` (as in the
-snapshot), and ``connects``, all attempts side by side, since each that is not answered takes its whole time:
+Observations: ``iptables-nft-save``, ``iptables-legacy-save``, ``ip-tables-names``, ``ip-addr``, ``ip-route``, ``ip-rule``,
+``tool-versions`` (as in the snapshot), and ``connects``, all attempts side by side, since each that is not answered takes its whole time:
 
     connect 10.43.0.10 53 timed-out
     control 192.168.55.10 22 connected
@@ -23,7 +23,9 @@ from . import snapshot
 
 CONNECT_TIMEOUT = 2  # seconds; an answer in a LAN takes milliseconds, a second attempt of TCP comes after one
 
-_OF_SNAPSHOT = frozenset({"iptables-nft-save", "iptables-legacy-save", "ip-addr", "ip-route", "ip-rule", "tool-versions"})
+_OF_SNAPSHOT = frozenset(
+    {"iptables-nft-save", "iptables-legacy-save", "ip-tables-names", "ip-addr", "ip-route", "ip-rule", "tool-versions"}
+)
 
 _PYTHON = """
 import errno, socket, sys, threading

@@ -62,7 +62,7 @@ class Dataplanes:
     @property
     def name(self) -> str:
         """``kube-system/kube-dns:dns/UDP (10.43.0.10:53)``."""
-        return f"{self.port.namespace}/{self.port.id} ({self.frontend})"
+        return f"{self.port.full_id} ({self.frontend})"
 
     @property
     def serving_lines(self) -> tuple[str, ...]:

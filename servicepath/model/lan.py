@@ -45,7 +45,7 @@ class LanHostFacts:
         name: as the inventory has it ("lan-client").
         interfaces: its own, as far as read.
         routing: its rules and tables.
-        rules: its rules in each iptables back end that could be read; None when none could be, which rules_unseen then explains.
+        rules: its rules in both iptables back ends; None for one that may hold rules, but whose program the host does not have.
         connect_to_vip: the attempt on the ClusterIP.
         connect_to_node: the same program's attempt on a port of a node that answers.
     """
@@ -53,10 +53,9 @@ class LanHostFacts:
     name: str
     interfaces: tuple[Interface, ...]
     routing: HostRouting
-    rules: NodeRules | None
+    rules: NodeRules
     connect_to_vip: Connect
     connect_to_node: Connect
-    rules_unseen: str | None = None
 
 
 def judge_lan_host(facts: LanHostFacts, vip: IPAddress, network: ServiceNetwork) -> tuple[Difference, ...]:
@@ -84,9 +83,10 @@ def judge_lan_host(facts: LanHostFacts, vip: IPAddress, network: ServiceNetwork)
 
 
 def lan_host_silent(facts: LanHostFacts) -> str | None:
-    """Why the LAN host could not have shown the opposite: its rules were not read, or its program connects to nothing at all."""
-    if not _rulesets(facts):
-        return f"{facts.name}: its netfilter rules could not be read: {facts.rules_unseen or 'no reason given'}"
+    """Why the LAN host could not have shown the opposite: rules were not read, or its program connects to nothing at all."""
+    if facts.rules.unread:
+        tools = " and ".join(f"iptables-{name}-save" for name in facts.rules.unread)
+        return f"{facts.name}: {tools} is not there (package iptables), and there may be rules that only it shows"
     if not facts.routing.routes:
         return f"{facts.name}: the listing shows no route at all"
     if not facts.connect_to_node.connected:
@@ -95,8 +95,7 @@ def lan_host_silent(facts: LanHostFacts) -> str | None:
 
 
 def _rulesets(facts: LanHostFacts) -> tuple[Ruleset, ...]:
-    both = (facts.rules.nft, facts.rules.legacy) if facts.rules else ()
-    return tuple(ruleset for ruleset in both if ruleset is not None)
+    return tuple(ruleset for ruleset in (facts.rules.nft, facts.rules.legacy) if ruleset is not None)
 
 
 def _service_rules(ruleset: Ruleset, network: ServiceNetwork) -> tuple[Rule, ...]:

@@ -13,7 +13,10 @@ from .addresses import IPAddress, IPNetwork, Socket
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServicePort:
-    """One port of a Service. ``name`` is None where the API has none; ``protocol`` is upper case (UDP, TCP, SCTP)."""
+    """One port of a Service. ``name`` is None where the API has none; ``protocol`` is upper case (UDP, TCP, SCTP).
+
+    ``ambiguous``: another Service of the same name, in another namespace, is under test as well.
+    """
 
     namespace: str
     service: str
@@ -23,11 +26,20 @@ class ServicePort:
     target_port: str | None
     node_port: int | None
     app_protocol: str | None
+    ambiguous: bool = dataclasses.field(default=False, compare=False)
 
     @property
     def id(self) -> str:
-        """What a person reads in test ids: ``kube-dns:dns/UDP``, or ``web:80/TCP`` for an unnamed port."""
-        return f"{self.service}:{self.name or self.port}/{self.protocol}"
+        """What a person reads in test ids: ``kube-dns:dns/UDP``, ``web:80/TCP`` for an unnamed port; unique in a run.
+
+        The namespace stands in front where the name alone is ambiguous: ``blue/web:80/TCP``.
+        """
+        return self.full_id if self.ambiguous else self.full_id.partition("/")[2]
+
+    @property
+    def full_id(self) -> str:
+        """The id with the namespace in front, ambiguous or not."""
+        return f"{self.namespace}/{self.service}:{self.name or self.port}/{self.protocol}"
 
     @property
     def chain_key(self) -> str:
@@ -145,12 +157,13 @@ class Node:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CiliumNode:
-    """A CiliumNode: the PodCIDRs that Cilium really uses, and the node's CiliumInternalIPs."""
+    """A CiliumNode: the PodCIDRs that Cilium really uses, the node's CiliumInternalIPs, and its InternalIPs and ExternalIPs."""
 
     name: str
     pod_cidrs: tuple[IPNetwork, ...]
     internal_ips: tuple[IPAddress, ...]
     cilium_internal_ips: tuple[IPAddress, ...]
+    external_ips: tuple[IPAddress, ...] = ()
 
     def __str__(self) -> str:
         """``worker1: PodCIDRs 10.42.1.0/24, CiliumInternalIP 10.42.1.182``."""
@@ -204,6 +217,17 @@ class ClusterObjects:
     def cilium_node(self, name: str) -> CiliumNode | None:
         """The CiliumNode of that name, or None."""
         return next((n for n in self.cilium_nodes if n.name == name), None)
+
+    def tunnel_ips(self, name: str) -> frozenset[IPAddress]:
+        """The addresses between which Cilium tunnels: the CiliumNode's InternalIPs, of a family that has none its ExternalIPs.
+
+        As GetNodeIP of Cilium 1.19 has it (pkg/node/types). Without a CiliumNode that names any, the Node's InternalIPs.
+        """
+        cilium, node = self.cilium_node(name), self.node(name)
+        internal, external = (cilium.internal_ips, cilium.external_ips) if cilium else ((), ())
+        families = {ip.version for ip in internal}
+        found = frozenset((*internal, *(ip for ip in external if ip.version not in families)))
+        return found or frozenset(node.internal_ips if node else ())
 
     def endpoints_of(self, service: Service) -> tuple[Endpoint, ...]:
         """All endpoints of the Service's EndpointSlices, ready or not."""

@@ -246,6 +246,7 @@ def _cilium_node(item: Fields) -> CiliumNode:
         pod_cidrs=tuple(dict.fromkeys(cidrs)),
         internal_ips=_typed_addresses(spec, "ip", "InternalIP"),
         cilium_internal_ips=_typed_addresses(spec, "ip", "CiliumInternalIP"),
+        external_ips=_typed_addresses(spec, "ip", "ExternalIP"),
     )
 
 

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import collections
 import ipaddress
 import json
 from collections.abc import Sequence
@@ -38,19 +37,17 @@ def parse_sender(text: str, probes: Sequence[Probe]) -> tuple[Flow, ...]:
     Raises:
         ParseError: a line that is no such JSON, or a probe without a line (the sender was cut off).
     """
-    results: dict[str, list[tuple[dict[str, Any], list[Answer]]]] = {}
+    results: dict[str, tuple[dict[str, Any], list[Answer]]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         try:
             result = json.loads(line)
-            results.setdefault(result["id"], []).append((result, [_answer(one) for one in result["answers"]]))
+            results[result["id"]] = (result, [_answer(one) for one in result["answers"]])
         except (ValueError, KeyError, TypeError) as error:
             raise ParseError(_TOOL, number, line, "one JSON object a flow, as the sender prints it") from error
-    # Two Services of one name in two namespaces have probes of one id: the sender's order tells those apart.
-    wanted = collections.Counter(probe.id for probe in probes)
-    missing = [name for name, times in wanted.items() if len(results.get(name, ())) < times]
+    missing = [probe.id for probe in probes if probe.id not in results]
     if missing:
         raise ParseError(_TOOL, 0, ", ".join(missing), f"a line for each of the {len(probes)} flows")
-    return tuple(_flow(probe, *results[probe.id].pop(0)) for probe in probes)
+    return tuple(_flow(probe, *results[probe.id]) for probe in probes)
 
 
 def _flow(probe: Probe, result: dict[str, object], answers: list[Answer]) -> Flow:
