@@ -35,6 +35,9 @@ class NftTable:
         refused: (frontend, protocol) without endpoints → ``reject`` or ``drop``.
         cluster_ips: all ClusterIPs that kube-proxy knows, with and without endpoints.
         version: of the nft tool, None where the text does not tell.
+        comments: (frontend, protocol) without endpoints → kube-proxy's comment, ``namespace/name:port``.
+        node_port_chains: (protocol, port) → the chain that the node port goes to.
+        lines: chain → its rules, as the tool printed them (JSON: as JSON).
     """
 
     services: tuple[NftService, ...]
@@ -42,6 +45,9 @@ class NftTable:
     refused: Mapping[tuple[Socket, str], str]
     cluster_ips: frozenset[IPAddress]
     version: str | None = None
+    comments: Mapping[tuple[Socket, str], str] = dataclasses.field(default_factory=dict)
+    node_port_chains: Mapping[tuple[str, int], str] = dataclasses.field(default_factory=dict)
+    lines: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def service(self, ip: IPAddress, protocol: str, port: int) -> NftService | None:
         """The frontend, or None; the protocol in any case."""

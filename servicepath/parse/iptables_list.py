@@ -21,6 +21,8 @@ _TOOL = "iptables -L"
 _CHAIN = re.compile(r"^Chain (\S+) \((?:policy (\w+)(?: \d+\w? packets, \d+\w? bytes)?|\d+ references)\)$")
 _COLUMNS = re.compile(r"^\s*(?:pkts\s+bytes\s+)?target\s+prot\s+opt\s")
 _WARNING = re.compile(r"^# Warning: .*tables present")
+# A pasted command above its output names the chain of lines that have no head of their own (grep).
+_COMMAND = re.compile(r"^(?:[#$].*\s|)ip6?tables\b.*\s-L\s+([A-Z][\w-]*)")
 _RULE = re.compile(
     r"^\s*(?:(?P<packets>\d+[KMGT]?)\s+(?P<bytes>\d+[KMGT]?)\s+)?(?:(?P<target>[^\s!]\S*)\s+)?(?P<protocol>!?[\w-]+)\s+"
     r"(?P<opt>--|-f|!f)\s+(?:(?P<in>\S+)\s+(?P<out>\S+)\s+)?(?P<source>!?[\da-fA-F.:/]+)\s+(?P<destination>!?[\da-fA-F.:/]+)"
@@ -34,6 +36,14 @@ _EXTRAS = (
 )
 _LOCAL = re.compile(r"\bADDRTYPE match dst-type LOCAL\b")
 _PROTOCOLS = {"6": "tcp", "17": "udp", "132": "sctp", "1": "icmp", "58": "ipv6-icmp"}
+
+
+_LISTED = re.compile(r"^Chain \S+ \((?:policy |\d+ references)|^\s*(?:\d+[KMGT]?\s+\d+[KMGT]?\s+)?KUBE-\S+\s+!?\w+\s+--\s", re.MULTILINE)
+
+
+def is_listing(text: str) -> bool:
+    """Whether the text is a listing (``-L``), and not rules as iptables-save and ``-S`` print them."""
+    return _LISTED.search(text) is not None
 
 
 def parse_list(text: str, *, table: str, chain: str | None = None) -> Ruleset:
@@ -51,10 +61,16 @@ def parse_list(text: str, *, table: str, chain: str | None = None) -> Ruleset:
     chains: dict[str, tuple[str | None, list[Rule]]] = {}
     current, warning = chain, None
     for number, line in enumerate(text.split("\n"), 1):
-        head = _CHAIN.match(line)
+        head, command = _CHAIN.match(line), _COMMAND.match(line)
         if head:
             current = head[1]
+            if chains.get(current, (None, []))[1]:
+                raise ParseError(_TOOL, number, line, "each chain once: give outputs of different times or tables in files of their own")
             chains[current] = (head[2], [])
+        elif command:
+            current = command[1]
+            if current in chains:
+                raise ParseError(_TOOL, number, line, "each chain once: give outputs of different times or tables in files of their own")
         elif line.startswith("#"):
             warning = line.removeprefix("# ") if _WARNING.match(line) else warning
         elif line.strip() and not _COLUMNS.match(line):

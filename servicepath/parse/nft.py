@@ -32,8 +32,8 @@ from ..model.rules import socket_of
 from .errors import ParseError
 
 _TOOL = "nft list table kube-proxy"
-_OPEN = re.compile(r"^table (?:ip|ip6) kube-proxy \{", re.M)
 _BLOCK = re.compile(r"^\s+(map|set|chain) (\S+) \{$")
+_HANDLE = re.compile(r"[ \t]*# handle \d+$", re.M)
 _TARGET = re.compile(r"\b(?:goto|jump) ([^\s,;}]+)")
 _DNAT = re.compile(r"\bdnat (?:ip6? )?to ([^\s;]+)")
 _COMMENT = re.compile(r'comment "(?:[^"\\]|\\.)*"')
@@ -41,17 +41,30 @@ _VERDICTS = {"reject-chain": "reject", "drop": "drop", "reject": "reject"}
 
 _READ = ("service-ips", "service-nodeports", "no-endpoint-services", "cluster-ips")
 
-# Map or set name → its elements: (the key's parts, what it goes to).
-Elements = dict[str, list[tuple[tuple[str, ...], str]]]
+# Map or set name → its elements: (the key's parts, what it goes to, the element's comment).
+Elements = dict[str, list[tuple[tuple[str, ...], str, str]]]
 
 
-def parse_kube_proxy_nft(text: str) -> NftTable:
-    """Read the table, from JSON or text.
+def has_kube_proxy(text: str, *, family: str = "ip") -> bool:
+    """Whether a listing, of that table or of a whole ruleset, holds kube-proxy's table of the family (``ip``, ``ip6``)."""
+    if text.lstrip()[:1] != "{":
+        return re.search(rf"^table {family} kube-proxy \{{", text, re.M) is not None
+    tables = (item["table"] for item in _items(text) if isinstance(item, dict) and isinstance(item.get("table"), dict))
+    return any(_is_ours(table, family, "name") for table in tables)
+
+
+def parse_kube_proxy_nft(text: str, *, family: str | None = None) -> NftTable:
+    """Read kube-proxy's table, from JSON or text, with handles or without (``-a``), alone or out of ``nft list ruleset``.
+
+    Args:
+        text: the listing.
+        family: ``ip`` or ``ip6``; None: that of the listing, and ``ip`` of a listing with both.
 
     Raises:
         ParseError: this is neither, or the table's end is cut off, or an element is none of kube-proxy's.
     """
-    table = _from_json(text) if text.lstrip()[:1] == "{" else _from_text(text)
+    family = family or ("ip6" if not has_kube_proxy(text) and has_kube_proxy(text, family="ip6") else "ip")
+    table = _from_json(text, family) if text.lstrip()[:1] == "{" else _from_text(text, family)
     return table.build()
 
 
@@ -60,23 +73,28 @@ class _Table:
         self.elements: Elements = {}
         self.targets: dict[str, list[str]] = {}
         self.dnat: dict[str, list[str]] = {}
+        self.lines: dict[str, tuple[str, ...]] = {}
         self.version: str | None = None
 
     def build(self) -> NftTable:
         services, node_ports, refused = [], {}, {}
-        for key, target in self.elements.get("service-ips", []):
+        comments: dict[tuple[Socket, str], str] = {}
+        chains: dict[tuple[str, int], str] = {}
+        for key, target, _ in self.elements.get("service-ips", []):
             frontend, protocol = _frontend(key)
             services.append(NftService(frontend, protocol, target, self._endpoints(target)))
-        for key, target in self.elements.get("service-nodeports", []):
+        for key, target, _ in self.elements.get("service-nodeports", []):
             if len(key) != 2:
                 raise ParseError(_TOOL, 0, " . ".join(key), "protocol . port")
             node_ports[key[0], _port(key[1])] = self._endpoints(target)
-        for key, target in self.elements.get("no-endpoint-services", []):
+            chains[key[0], _port(key[1])] = target
+        for key, target, comment in self.elements.get("no-endpoint-services", []):
             if target not in _VERDICTS:
                 raise ParseError(_TOOL, 0, target, "goto reject-chain, or drop")
             refused[_frontend(key)] = _VERDICTS[target]
-        cluster_ips = frozenset(_ip(key[0]) for key, _ in self.elements.get("cluster-ips", []))
-        return NftTable(tuple(services), node_ports, refused, cluster_ips, self.version)
+            comments |= {_frontend(key): comment} if comment else {}
+        cluster_ips = frozenset(_ip(key[0]) for key, _, _ in self.elements.get("cluster-ips", []))
+        return NftTable(tuple(services), node_ports, refused, cluster_ips, self.version, comments, chains, self.lines)
 
     def _endpoints(self, chain: str, through: tuple[str, ...] = ()) -> tuple[Socket, ...]:
         """What the chain or those behind it (external-… → service-… → endpoint-…) translate to, in order."""
@@ -89,28 +107,39 @@ class _Table:
         return tuple(dict.fromkeys(found))
 
 
-def _from_json(text: str) -> _Table:
+def _items(text: str) -> list[Any]:
     try:
         items = json.loads(text)["nftables"]
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ParseError(_TOOL, 0, text, "a JSON object with 'nftables'") from error
     if not isinstance(items, list):
         raise ParseError(_TOOL, 0, text, "a list under 'nftables'")
+    return items
+
+
+def _is_ours(value: dict[str, Any], family: str, key: str = "table") -> bool:
+    """Whether an object of the listing belongs to kube-proxy's table; a listing of one table alone may leave both out."""
+    return (value.get(key, "kube-proxy"), value.get("family", family)) == ("kube-proxy", family)
+
+
+def _from_json(text: str, family: str) -> _Table:
     table = _Table()
-    found = [_json_item(table, number, item) for number, item in enumerate(items, 1)]
+    found = [_json_item(table, number, item, family) for number, item in enumerate(_items(text), 1)]
     if not any(found):
         raise ParseError(_TOOL, 0, text, "a table called kube-proxy")
     return table
 
 
-def _json_item(table: _Table, number: int, item: Any) -> bool:
+def _json_item(table: _Table, number: int, item: Any, family: str) -> bool:
     """Take one item of the list into the table; whether it is kube-proxy's table itself. The number stands for a line in errors."""
     try:
         kind, value = next(iter(item.items()))
         if kind == "table":
-            return bool(value.get("name") == "kube-proxy")
+            return _is_ours(value, family, "name")
         if kind == "metainfo":
             table.version = value.get("version")
+        elif not _is_ours(value, family):
+            return False
         elif kind in ("map", "set") and value["name"] in _READ:
             table.elements[value["name"]] = [_json_element(element) for element in value.get("elem", [])]
         elif kind == "chain":
@@ -125,14 +154,15 @@ def _json_item(table: _Table, number: int, item: Any) -> bool:
     return False
 
 
-def _json_element(element: Any) -> tuple[tuple[str, ...], str]:
+def _json_element(element: Any) -> tuple[tuple[str, ...], str, str]:
     key, verdict = element if isinstance(element, list) else (element, None)
+    comment = ""
     if isinstance(key, dict) and "elem" in key:
-        key = key["elem"]["val"]
+        key, comment = key["elem"]["val"], str(key["elem"].get("comment") or "")
     parts = key["concat"] if isinstance(key, dict) and "concat" in key else [key]
     if not all(isinstance(part, (str, int)) for part in parts):
         raise ParseError(_TOOL, 0, json.dumps(element), "an element of addresses, protocols and ports")
-    return tuple(map(str, parts)), _json_verdict(verdict) if verdict is not None else ""
+    return tuple(map(str, parts)), _json_verdict(verdict) if verdict is not None else "", comment
 
 
 def _json_verdict(verdict: Any) -> str:
@@ -146,6 +176,7 @@ def _json_verdict(verdict: Any) -> str:
 
 
 def _json_rule(table: _Table, rule: dict[str, Any]) -> None:
+    table.lines[rule["chain"]] = (*table.lines.get(rule["chain"], ()), json.dumps(rule.get("expr", [])))
     for statement in rule.get("expr", []):
         for name, value in statement.items():
             if name in ("goto", "jump"):
@@ -158,11 +189,15 @@ def _json_rule(table: _Table, rule: dict[str, Any]) -> None:
                 table.dnat[rule["chain"]].append(f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}")
 
 
-def _from_text(text: str) -> _Table:
-    if not _OPEN.search(text):
-        raise ParseError(_TOOL, 1, text.split("\n", 1)[0], "'table ip kube-proxy {'")
+def _from_text(text: str, family: str) -> _Table:
+    plain = _HANDLE.sub("", text)
+    opened = re.search(rf"^table {family} kube-proxy \{{", plain, re.M)
+    if not opened:
+        raise ParseError(_TOOL, 1, text.split("\n", 1)[0], f"'table {family} kube-proxy {{'")
+    closing = re.compile(r"^\}", re.M).search(plain, opened.end())
+    before, inside = plain[: opened.start()], plain[opened.start() : closing.end() if closing else len(plain)]
     table, closed = _Table(), False
-    for kind, name, lines in _blocks(text):
+    for kind, name, lines in _blocks("\n" * before.count("\n") + inside):
         if kind == "end":
             closed = True
         elif kind == "chain":
@@ -170,6 +205,7 @@ def _from_text(text: str) -> _Table:
             targets = [target for rule in rules for target in _TARGET.findall(rule)]
             table.targets[name] = [target for target in targets if target not in _VERDICTS]
             table.dnat[name] = [target for rule in rules for target in _DNAT.findall(rule)]
+            table.lines[name] = tuple(lines)
         elif name in _READ:
             table.elements[name] = list(_text_elements(lines))
     if not closed:
@@ -195,8 +231,15 @@ def _blocks(text: str) -> Iterator[tuple[str, str, list[str]]]:
             yield "end", "", []
 
 
-def _text_elements(lines: list[str]) -> Iterator[tuple[tuple[str, ...], str]]:
-    whole = _COMMENT.sub("", " ".join(lines))
+def _text_elements(lines: list[str]) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    # A comment may hold what separates elements: it is put aside, and its number stands in.
+    comments: list[str] = []
+
+    def aside(match: re.Match[str]) -> str:
+        comments.append(match[0][len('comment "') : -1])
+        return f"comment#{len(comments) - 1}"
+
+    whole = _COMMENT.sub(aside, " ".join(lines))
     start = whole.find("elements = {")
     if start < 0:
         return
@@ -204,9 +247,11 @@ def _text_elements(lines: list[str]) -> Iterator[tuple[tuple[str, ...], str]]:
     if not closing:
         raise ParseError(_TOOL, 0, whole, "'}' at the end of the elements")
     for element in body.split(","):
-        key, _, verdict = element.partition(" : ")
+        said = re.search(r" comment#(\d+)", element)
+        key, _, verdict = (element.replace(said[0], " ", 1) if said else element).partition(" : ")
         target = _TARGET.search(verdict)
-        yield tuple(part.strip() for part in key.split(" . ")), target[1] if target else verdict.strip()
+        name = target[1] if target else verdict.strip()
+        yield tuple(part.strip() for part in key.split(" . ")), name, comments[int(said[1])] if said else ""
 
 
 def _frontend(key: tuple[str, ...]) -> tuple[Socket, str]:
