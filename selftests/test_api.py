@@ -64,7 +64,7 @@ def test_everything_is_read_and_kept_under_its_name(server, client):
 
 def test_what_pods_carry_in_their_environment_is_not_kept(server, client):
     container = {"name": "c", "env": [{"name": "PASSWORD", "value": "sesame"}], "args": ["--token=sesame"], "ports": []}
-    annotations = {"kubectl.kubernetes.io/last-applied-configuration": "sesame", "kept": "yes"}
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": "sesame", "service.kubernetes.io/topology-mode": "Auto"}
     server.documents["/api/v1/pods"] = {
         "items": [{"metadata": {"namespace": "n", "name": "p", "annotations": annotations}, "spec": {"containers": [container]}}]
     }
@@ -73,7 +73,7 @@ def test_what_pods_carry_in_their_environment_is_not_kept(server, client):
 
     assert not any(b"sesame" in o.stdout for o in reading.observations)
     assert reading.documents["pods"]["items"][0]["spec"]["containers"] == [{"name": "c", "ports": []}]
-    assert reading.documents["pods"]["items"][0]["metadata"]["annotations"] == {"kept": "yes"}
+    assert reading.documents["pods"]["items"][0]["metadata"]["annotations"] == {"service.kubernetes.io/topology-mode": "Auto"}
 
 
 def test_a_cluster_without_cilium_and_without_servicecidrs_is_read(server, client):

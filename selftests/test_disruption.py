@@ -16,6 +16,8 @@ import pytest
 
 from fixtures import disruption, following
 from selftests import traffic_recording as recording
+from servicepath.cluster import LiveClock, LiveCluster, LivePlans
+from servicepath.deadline import Deadline
 from servicepath.experiments import counters, outage, temporary_service
 from servicepath.model import following as model
 from servicepath.model import judge_flows
@@ -161,10 +163,12 @@ def during(monkeypatch, recorded):
         monkeypatch.setattr(disruption, "inventory_of", lambda config: types.SimpleNamespace(api_outage=said_outage))
         words = list(api)
         monkeypatch.setattr(disruption, "_why_unreachable", lambda client: words.pop(0))
-        monkeypatch.setattr(disruption, "_wait_for_api", lambda client: None)
+        monkeypatch.setattr(disruption, "_wait_for_api", lambda client, clock: None)
+        monkeypatch.setattr(disruption, "plans_of", lambda config: LivePlans())
+        monkeypatch.setattr(disruption, "clock_of", lambda config: LiveClock())
         nodes = Nodes(answer)
         try:
-            return fact(disruption.outage_seen, None, nodes, None, runs or {"master": run}), nodes
+            return fact(disruption.outage_seen, None, nodes, None, known, runs or {"master": run}), nodes
         finally:
             measure.nodes = nodes
 
@@ -340,20 +344,21 @@ def test_the_service_is_deleted_when_a_look_breaks(api, monkeypatch):
         def __init__(self, *_):
             pass
 
-        def look(self):
+        def look(self, phase):
             return {}
 
         def until(self, vip, *, there):
             raise KeyboardInterrupt
 
-    for name in ("inventory_of", "options_of"):
+    for name in ("inventory_of", "options_of", "clock_of"):
         monkeypatch.setattr(disruption, name, lambda config: None)
     monkeypatch.setattr(disruption, "select_nodes", lambda *_: ())
     monkeypatch.setattr(following, "Observer", Broken)
     known = recording.objects()
+    cluster = LiveCluster(api, Deadline.starting_now(60))
 
     with pytest.raises(KeyboardInterrupt):
-        fact(disruption.followings, None, None, api, None, known, (known.service("kube-system/kube-dns"),))
+        fact(disruption.followings, None, None, cluster, known, (known.service("kube-system/kube-dns"),))
     assert api.kept == {}
     assert ("POST", "services") in api.asked
 
@@ -399,9 +404,9 @@ def agent_service(backends):
 
 
 def observer(looks=()):
-    made = following.Observer(None, None, None, None, ("master",), BACKEND, "UDP")
+    made = following.Observer(None, None, LiveClock(), None, ("master",), BACKEND, "UDP")
     left = list(looks)
-    made.look = lambda: {"master": left.pop(0) if len(left) > 1 else left[0]}
+    made.look = lambda phase: {"master": left.pop(0) if len(left) > 1 else left[0]}
     return made
 
 

@@ -1,4 +1,4 @@
-"""From an inventory to connections: the API's client, and the fleet of all nodes. Nothing here knows pytest."""
+"""From an inventory to connections: the API's client, and the way to each node. Nothing here knows pytest."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import targets
+from .channels.batch import BatchChannel
 from .channels.ssh import SocketFolder
 from .deadline import Deadline
 from .experiments import api, kubeconfig
-from .fleet import Fleet
 from .inventory import Inventory
 from .inventory import Node as Target
 from .model.services import Node
-from .observation import Archive
 
 
 def kube_client(inventory: Inventory, sockets: SocketFolder, deadline: Deadline) -> Any:
@@ -36,18 +35,16 @@ def kube_client(inventory: Inventory, sockets: SocketFolder, deadline: Deadline)
     return api.connect(content, context=inventory.context)
 
 
-def fleet(inventory: Inventory, nodes: Sequence[Node], sockets: SocketFolder, deadline: Deadline, archive: Archive | None) -> Fleet:
-    """The fleet of all nodes, and of "lan-client" where there is one; nothing is connected yet.
+def channels(inventory: Inventory, nodes: Sequence[Node], sockets: SocketFolder) -> dict[str, BatchChannel]:
+    """The way to each node, and to "lan-client" where there is one; nothing is connected yet.
 
     Args:
         inventory: its nodes count; where it names none, all of ``nodes`` do.
         nodes: the API's.
         sockets: for multiplexed connections; the caller removes it after ``Fleet.close``.
-        deadline: the run's.
-        archive: keeps every Observation.
     """
     chosen = targets.of_nodes(inventory, nodes)
     client = targets.of_lan_client(inventory, nodes)
     if client:
         chosen[targets.LAN_CLIENT] = client
-    return Fleet(targets.channels(chosen, targets.login(inventory), sockets), deadline, archive)
+    return targets.channels(chosen, targets.login(inventory), sockets)

@@ -21,6 +21,7 @@ from .channels.ssh import SocketFolder
 from .deadline import Deadline
 from .diagnosis import Check
 from .experiments import agent, api
+from .fleet import Fleet
 from .inventory import InventoryError
 from .model.services import ClusterObjects
 from .observation import CouldNotSee, Trouble
@@ -82,7 +83,7 @@ def _api(found: inventory.Inventory, sockets: SocketFolder, deadline: Deadline) 
 
 
 def _nodes(found: inventory.Inventory, objects: ClusterObjects | None, sockets: SocketFolder, deadline: Deadline) -> Iterable[Check]:
-    fleet = connection.fleet(found, objects.nodes if objects else (), sockets, deadline, None)
+    fleet = Fleet(connection.channels(found, objects.nodes if objects else (), sockets), deadline)
     if not fleet.nodes:
         yield Check("nodes", False, "none known without the API", "name them in the inventory (nodes:), or mend the API's check")
     try:

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from .channel import Command
-from .channels.batch import BatchChannel, RoundTrip
+from .channel import Channel, Command
+from .channels.batch import RoundTrip
 from .deadline import Deadline
 from .observation import Archive, CouldNotSee, Observation, Trouble
 
 Answers = dict[str, Observation]
 T = TypeVar("T")
+
+
+_NO_WAY = Trouble(node="", problem="no way to reach this node is known", remedy="add it to nodes: in the inventory")
+
+
+class LoggedChannel(Channel, Protocol):
+    """A Channel that says what its batches cost, and can be closed."""
+
+    log: list[RoundTrip]
+
+    def close(self) -> None:
+        """End what it holds open."""
+        ...
 
 
 class Fleet:
@@ -23,14 +37,17 @@ class Fleet:
         channels: node → channel; a Trouble for a node that is known to be out of reach.
         deadline: the end of the whole run.
         archive: where every Observation is kept; None keeps none.
+        keep: told of every batch: node, phase, what came of it and what it cost.
     """
 
     def __init__(
-        self, channels: Mapping[str, BatchChannel | Trouble], deadline: Deadline, archive: Archive | None = None
-    ) -> None:
+        self, channels: Mapping[str, LoggedChannel | Trouble], deadline: Deadline, archive: Archive | None = None,
+        keep: Callable[[str, str, Answers | Trouble, RoundTrip | None], None] | None = None,
+    ) -> None:  # fmt: skip
         self.channels = dict(channels)
         self.deadline = deadline
         self.archive = archive
+        self.keep = keep
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -55,13 +72,21 @@ class Fleet:
 
     def run_one(self, node: str, commands: Sequence[Command], *, phase: str, timeout: float = 60.0) -> Answers | Trouble:
         """Run one node's batch; may be called from several threads."""
+        if not commands and not isinstance(self.channels.get(node, _NO_WAY), Trouble):
+            return {}
+        answers = self._run(node, commands, phase, timeout)
+        if self.keep:
+            channel = self.channels.get(node)
+            trips = [] if channel is None or isinstance(channel, Trouble) else [trip for trip in channel.log if trip.phase == phase]
+            self.keep(node, phase, answers, trips[-1] if trips else None)
+        return answers
+
+    def _run(self, node: str, commands: Sequence[Command], phase: str, timeout: float) -> Answers | Trouble:
         channel = self.channels.get(node)
         if isinstance(channel, Trouble):
             return channel
         if channel is None:
-            return Trouble(node=node, problem="no way to reach this node is known", remedy="add it to nodes: in the inventory")
-        if not commands:
-            return {}
+            return dataclasses.replace(_NO_WAY, node=node)
         left = self.deadline.limit(timeout)
         if left <= 0:
             return past(node, self.deadline, phase)
@@ -75,7 +100,7 @@ class Fleet:
 
     def round_trips(self) -> tuple[RoundTrip, ...]:
         """Every round trip so far."""
-        return tuple(trip for channel in self.channels.values() if isinstance(channel, BatchChannel) for trip in channel.log)
+        return tuple(trip for channel in self.channels.values() if not isinstance(channel, Trouble) for trip in channel.log)
 
     def phases(self) -> dict[str, dict[str, tuple[int, float]]]:
         """Phase → node → (round trips, seconds), as RunSummary.phases wants it."""
@@ -87,7 +112,7 @@ class Fleet:
 
     def close(self) -> None:
         """Close every channel, all at a time."""
-        side_by_side({n: c.close for n, c in self.channels.items() if isinstance(c, BatchChannel)})
+        side_by_side({n: c.close for n, c in self.channels.items() if not isinstance(c, Trouble)})
 
 
 def past(node: str, deadline: Deadline, phase: str) -> Trouble:

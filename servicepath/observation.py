@@ -79,12 +79,29 @@ class Trouble:
         return "\n".join(lines)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unrecorded(Trouble):
+    """What a replayed recording does not hold: no trouble of the cluster, so that its tests are SKIPPED and no ERROR."""
+
+
 class CouldNotSee(Exception):
     """Raised in a fixture, so that pytest says ERROR and never FAILED: the thing could not be observed."""
 
     def __init__(self, trouble: Trouble) -> None:
         super().__init__(str(trouble))
         self.trouble = trouble
+
+
+class NotRecorded(CouldNotSee):
+    """A recording is replayed, and does not hold this.
+
+    Args:
+        node: as in Observation.
+        what: what was looked for, as a path below the recording ("nodes/worker1/snapshot-1/ip-rule").
+    """
+
+    def __init__(self, node: str, what: str) -> None:
+        super().__init__(Unrecorded(node, f"not in this recording: {what}"))
 
 
 class Archive:

@@ -12,11 +12,12 @@ import json
 import os
 import pathlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..fleet import side_by_side
 from ..observation import CouldNotSee, Observation, Trouble
+from . import private
 
 REQUEST_TIMEOUT = 10.0  # seconds; the API server answers in milliseconds, over a busy link in one or two seconds
 
@@ -40,7 +41,6 @@ _DISPENSABLE: Mapping[str, tuple[int, ...]] = {
     "servicecidrs": (404, 403),
     **{name: (404,) for name in PATHS if name.startswith("cilium")},
 }
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -96,6 +96,8 @@ def connect(kubeconfig: Mapping[str, Any] | pathlib.Path | None, *, context: str
 def get(client: Any, name: str, path: str, *, timeout: float = REQUEST_TIMEOUT) -> Observation:
     """One GET. ``status`` is 0 for an answer of 2xx, else the HTTP status; standard error is then the server's message.
 
+    What may be private is taken out of the answer before anything else sees it (private.py).
+
     Raises:
         CouldNotSee: no connection, TLS trouble or time out.
     """
@@ -111,7 +113,7 @@ def get(client: Any, name: str, path: str, *, timeout: float = REQUEST_TIMEOUT) 
         raise CouldNotSee(unreachable(client, path, wrong)) from wrong
     good = 200 <= response.status < 300
     return Observation(
-        node="api", name=name, argv=("GET", path), status=0 if good else response.status, stdout=body,
+        node="api", name=name, argv=("GET", path), status=0 if good else response.status, stdout=private.without(body),
         stderr=b"" if good else _message(body).encode(), started=started, took=time.monotonic() - clock,
     )  # fmt: skip
 
@@ -132,14 +134,22 @@ def unreachable(client: Any, path: str, wrong: Exception) -> Trouble:
 
 
 def read_cluster(client: Any, *, timeout: float = REQUEST_TIMEOUT) -> Reading:
+    """``read`` with a client (``kubernetes.client.ApiClient``)."""
+    return read(functools.partial(get, client, timeout=timeout))
+
+
+def read(ask: Callable[[str, str], Observation]) -> Reading:
     """Read all of ``PATHS`` side by side, then the ConfigMap cilium-config in the agents' namespace.
+
+    Args:
+        ask: does one GET, given the Observation's name and the path.
 
     A resource type that the cluster need not have, and does not have, is None.
 
     Raises:
         CouldNotSee: a request failed or was forbidden; the text names each that did.
     """
-    jobs = {name: functools.partial(get, client, name, path, timeout=timeout) for name, path in PATHS.items()}
+    jobs = {name: functools.partial(ask, name, path) for name, path in PATHS.items()}
     answers = side_by_side(jobs)
     refused = {n: o for n, o in answers.items() if o.status and o.status not in _DISPENSABLE.get(n, ())}
     if refused:
@@ -147,10 +157,9 @@ def read_cluster(client: Any, *, timeout: float = REQUEST_TIMEOUT) -> Reading:
     documents: dict[str, Any] = {}
     for name, answer in answers.items():
         documents[name] = None if answer.status else _document(answer)
-    config = _cilium_config(client, documents["pods"], timeout)
+    config = _cilium_config(ask, documents["pods"])
     documents["cilium-config"] = config and _document(config)
-    kept = [o if o.status else dataclasses.replace(o, stdout=json.dumps(documents[n]).encode()) for n, o in answers.items()]
-    return Reading((*kept, *([config] if config else [])), documents)
+    return Reading((*answers.values(), *([config] if config else [])), documents)
 
 
 def agent_namespaces(pods: Mapping[str, Any]) -> tuple[str, ...]:
@@ -160,10 +169,10 @@ def agent_namespaces(pods: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(sorted({metadata["namespace"] for metadata in mine}))
 
 
-def _cilium_config(client: Any, pods: Mapping[str, Any], timeout: float) -> Observation | None:
+def _cilium_config(ask: Callable[[str, str], Observation], pods: Mapping[str, Any]) -> Observation | None:
     for namespace in agent_namespaces(pods):
         path = f"/api/v1/namespaces/{namespace}/configmaps/cilium-config"
-        answer = get(client, "cilium-config", path, timeout=timeout)
+        answer = ask("cilium-config", path)
         if answer.status == 0:
             return answer
         if answer.status != 404:
@@ -180,21 +189,7 @@ def _document(answer: Observation) -> Any:
     if not isinstance(document, dict):
         problem = f"{answer.name}: the answer is no object"
         raise CouldNotSee(Trouble(node="api", problem=problem, command=answer.command, output=answer.text[:500]))
-    for item in document.get("items") or ():  # Go writes an empty list as null
-        _without_private(item)
     return document
-
-
-def _without_private(item: dict[str, Any]) -> None:
-    # Environments hold passwords, and last-applied-configuration a copy of them; managedFields is merely long.
-    metadata = item.get("metadata") or {}
-    metadata.pop("managedFields", None)
-    (metadata.get("annotations") or {}).pop(_LAST_APPLIED, None)
-    spec = item.get("spec") or {}
-    kinds = ("containers", "initContainers", "ephemeralContainers")
-    for container in (one for kind in kinds for one in spec.get(kind) or ()):
-        for key in ("env", "args", "command"):
-            container.pop(key, None)
 
 
 def _refused(answers: Iterable[Observation]) -> Trouble:

@@ -12,6 +12,7 @@ Observation of each line.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import ipaddress
 from collections.abc import Sequence
@@ -90,7 +91,7 @@ def each_attempt(answers: Answers) -> Answers:
     for line in whole.text.splitlines():
         kind, ip, port, word = line.split(" ", 3)
         said[kind, ip, port] = word
-    found = dict(answers)
+    found = copy.copy(answers)
     for (kind, ip, port), word in said.items():
         name = connect_name(Socket(ipaddress.ip_address(ip), int(port)), kind)
         argv = (*whole.argv[:4], kind, ip, port, whole.argv[4])

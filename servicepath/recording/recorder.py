@@ -1,0 +1,167 @@
+"""A run's observations, kept as they come."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from ..channel import Command
+from ..channels.batch import RoundTrip
+from ..cluster import Clock, Cluster
+from ..experiments import api
+from ..experiments.traffic import NodePlan
+from ..fleet import Answers
+from ..model.addresses import Socket
+from ..model.services import ClusterObjects, Pod
+from ..observation import CouldNotSee, Observation, Trouble
+from . import codec, plans, storage
+from .model import Cost, Head, Numbers
+
+
+class Recorder:
+    """Writes a recording while the run goes on; safe in threads.
+
+    Args:
+        path: the folder or .tar.zst to be made; what is packed is first gathered in a temporary folder.
+
+    Raises:
+        RecordingError: the path is in use.
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        storage.check_new(path)
+        self._path = path
+        self._temporary = pathlib.Path(tempfile.mkdtemp(prefix="servicepath-")) if path.name.endswith(storage.PACKED) else None
+        self.folder = self._temporary or path
+        self._numbers = Numbers()
+        self._clock: dict[str, list[float]] = {}
+        self._lock = threading.Lock()
+
+    def batch(self, node: str, phase: str, found: Answers | Trouble, trip: RoundTrip | None) -> None:
+        """Keep what one batch said on a node, or why it said nothing, and what it cost."""
+        self.round("nodes", node, phase, found, Cost(trip.took, trip.received) if trip else None)
+
+    def round(self, kind: str, node: str, phase: str, found: Answers | Trouble, cost: Cost | None = None) -> None:
+        """The same; ``kind`` is nodes or agents."""
+        name = f"{phase}-{self._numbers.next(kind, node, phase)}"
+        storage.store(codec.encode_round(kind, node, name, found, cost), self.folder)
+
+    def answer(self, phase: str, name: str, found: Observation | Trouble) -> None:
+        """Keep one answer of the API."""
+        place = f"{phase}-{self._numbers.next('api', phase, name)}"
+        storage.store(codec.encode_answer(place, name, found), self.folder)
+
+    def plan(self, node: str, phase: str, plan: NodePlan | Trouble) -> None:
+        """Keep what is about to be sent, or why nothing is."""
+        name = f"{phase}-{self._numbers.next('plan', node, phase)}"
+        told = plan if isinstance(plan, Trouble) else plans.to_json(plan)
+        storage.store([codec.encode_plan(node, name, told)], self.folder)
+
+    def reading(self, what: str, seconds: float) -> None:
+        """Keep a reading of the clock."""
+        with self._lock:
+            self._clock.setdefault(what, []).append(seconds)
+
+    def finish(self, head: Head) -> None:
+        """Say what the recording is; without this it is none."""
+        clock = {what: tuple(readings) for what, readings in self._clock.items()}
+        storage.store([codec.encode_clock(clock), codec.encode_head(head)], self.folder)
+        if self._temporary:
+            storage.store(sorted(storage.files_of(self._temporary).items()), self._path)
+            self.discard()
+
+    def discard(self) -> None:
+        """Remove the temporary folder, if there is one."""
+        if self._temporary:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RecordedCluster:
+    """A Cluster whose answers are kept."""
+
+    live: Cluster
+    recorder: Recorder
+
+    def get(self, name: str, path: str, *, phase: str, timeout: float = api.REQUEST_TIMEOUT) -> Observation:
+        """One GET."""
+        return self._kept(phase, name, lambda: self.live.get(name, path, phase=phase, timeout=timeout))
+
+    def exec_in_agents(
+        self, agents: Mapping[str, Pod], batch: Mapping[str, Sequence[Command]], *, phase: str
+    ) -> dict[str, Answers | Trouble]:
+        """Run each node's commands in its agent."""
+        found = self.live.exec_in_agents(agents, batch, phase=phase)
+        for node, answers in found.items():
+            self.recorder.round("agents", node, phase, answers)
+        return found
+
+    def create_service(self, name: str, backend: Socket, protocol: str) -> str:
+        """Create the temporary Service and return its ClusterIP."""
+        return self._kept("service", "create", lambda: _said("create", self.live.create_service(name, backend, protocol))).text
+
+    def delete_service(self, name: str) -> None:
+        """Delete it."""
+        def ask() -> Observation:
+            self.live.delete_service(name)
+            return _said("delete", "")
+
+        self._kept("service", "delete", ask)
+
+    def delete_leftovers(self) -> tuple[str, ...]:
+        """Delete what an interrupted run left."""
+        names = self._kept("service", "leftovers", lambda: _said("leftovers", " ".join(self.live.delete_leftovers())))
+        return tuple(names.text.split())
+
+    def _kept(self, phase: str, name: str, ask: Callable[[], Observation]) -> Observation:
+        try:
+            found = ask()
+        except CouldNotSee as unseen:
+            self.recorder.answer(phase, name, unseen.trouble)
+            raise
+        self.recorder.answer(phase, name, found)
+        return found
+
+
+def _said(name: str, text: str) -> Observation:
+    """What came of a change, in the form of an answer."""
+    return Observation("api", name, (name,), 0, text.encode(), b"", 0.0, 0.0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RecordedPlans:
+    """Plans that are made and kept."""
+
+    recorder: Recorder
+
+    def plan(self, node: str, phase: str, objects: ClusterObjects, make: Callable[[], NodePlan]) -> NodePlan:
+        """Make the plan of the phase's next round on the node."""
+        try:
+            made = make()
+        except CouldNotSee as unseen:
+            self.recorder.plan(node, phase, unseen.trouble)
+            raise
+        self.recorder.plan(node, phase, made)
+        return made
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RecordedClock:
+    """A Clock whose readings are kept."""
+
+    live: Clock
+    recorder: Recorder
+
+    def now(self, what: str) -> float:
+        """Seconds of a clock that never goes back."""
+        seconds = self.live.now(what)
+        self.recorder.reading(what, seconds)
+        return seconds
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        self.live.sleep(seconds)

@@ -1,0 +1,108 @@
+"""The files of a recording in a folder, or packed as .tar.zst."""
+
+from __future__ import annotations
+
+import io
+import pathlib
+import tarfile
+from collections.abc import Iterable
+
+import zstandard
+
+from . import codec
+from .model import Recording, RecordingError
+
+PACKED = ".tar.zst"
+
+# A recording of some hundred nodes has tens of MiB; what unpacks to more than this is none.
+LARGEST = 4 * 1024**3
+
+# Repeated readings of the API differ in little; a window of 128 MiB (2^27) sees that, and every zstd unpacks it (with --long=27).
+_WINDOW = 27
+
+
+def read(path: pathlib.Path) -> Recording:
+    """A recording from its folder or .tar.zst.
+
+    Raises:
+        RecordingError: it is absent, no recording, cut off, or of another schema.
+    """
+    return codec.decode(files_of(path), str(path))
+
+
+def files_of(path: pathlib.Path) -> dict[str, bytes]:
+    """The files by their path below the recording; raises RecordingError."""
+    try:
+        if path.is_dir():
+            return {p.relative_to(path).as_posix(): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file()}
+        return _unpack(path)
+    except OSError as wrong:
+        raise RecordingError(f"{path}: expected a recording's folder or {PACKED}: {wrong.strerror or wrong}") from wrong
+
+
+def _unpack(path: pathlib.Path) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    size = 0
+    with path.open("rb") as packed:
+        try:
+            stream = zstandard.ZstdDecompressor(max_window_size=2**_WINDOW).stream_reader(packed)
+            with tarfile.open(fileobj=stream, mode="r|") as tar:
+                for member in tar:
+                    content = tar.extractfile(member) if member.isfile() else None
+                    size += member.size
+                    if size > LARGEST:
+                        raise RecordingError(f"{path}: expected a recording, found more than {LARGEST} bytes")
+                    if content:
+                        found[member.name.removeprefix("./")] = content.read()
+        except (zstandard.ZstdError, tarfile.TarError, EOFError) as wrong:
+            what = " ".join(str(wrong).split())
+            raise RecordingError(f"{path}: expected a whole {PACKED} of a recording, found a corrupt or foreign file ({what})") from wrong
+    return found
+
+
+def write(recording: Recording, path: pathlib.Path) -> None:
+    """Write a recording to a folder, or packed when the name says so.
+
+    Raises:
+        RecordingError: something is there already, or it cannot be written.
+    """
+    check_new(path)
+    store(codec.encode(recording), path)
+
+
+def check_new(path: pathlib.Path) -> None:
+    """Raise RecordingError unless the path is free (an empty folder is)."""
+    if path.is_dir() and path.name.endswith(PACKED):
+        raise RecordingError(f"{path}: expected a new file, found a folder")
+    if (path.exists() or path.is_symlink()) and not (path.is_dir() and not any(path.iterdir())):
+        raise RecordingError(f"{path}: expected a new folder or file to record into, found one that is in use")
+
+
+def store(files: Iterable[tuple[str, bytes]], path: pathlib.Path) -> None:
+    """Write files into a folder, where they may be replaced, or into a .tar.zst; raises RecordingError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.name.endswith(PACKED):
+            _pack(files, path)
+        else:
+            for name, content in files:
+                target = path / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+    except OSError as wrong:
+        raise RecordingError(f"{path}: cannot be written: {wrong.strerror or wrong}") from wrong
+
+
+def _pack(files: Iterable[tuple[str, bytes]], path: pathlib.Path) -> None:
+    parameters = zstandard.ZstdCompressionParameters.from_level(10, window_log=_WINDOW, enable_ldm=True)
+    partial = path.with_name(f".{path.name}.partial")
+    with (
+        partial.open("wb") as packed,
+        zstandard.ZstdCompressor(compression_params=parameters).stream_writer(packed) as stream,
+        tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for name, content in files:
+            member = tarfile.TarInfo(name)  # no owner and no time: the same recording packs to the same bytes
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    partial.replace(path)
