@@ -58,6 +58,7 @@ def _up(_: argparse.Namespace) -> int:
         if complaints:
             progress.say(f"clearing away a lab that is not well: {'; '.join(complaints)}")
             teardown.down(progress)
+        preflight.check_inotify()
         modules = builds.build_all(progress)
         made = images.prepare(modules, progress)
         cluster.up(wanted, modules, made, progress)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from lab import cgroups, components, filesystem, host, inventory, kubeconfig, network, pki, readiness, ssh
+from lab import cgroups, components, filesystem, host, inventory, kubeconfig, network, pki, readiness, ssh, status
 from lab.api import Api
 from lab.builds import Module
+from lab.errors import LabError
 from lab.host import LabHost, Staged
 from lab.images import Images
 from lab.paths import ADMIN_KUBECONFIG, PROJECT, RUN, SUITE_KUBECONFIG, logs, node_folder
@@ -112,7 +113,8 @@ def _start_control_plane(cluster: Cluster) -> None:
         cluster.start_component(node.name, "containerd", components.containerd())
     api = Api(topology)
     log = cluster.hosts[master].log("kube-apiserver")
-    until(partial(readiness.api_settled, api), "the API server", seconds=API_TIMEOUT, where=str(log))
+    settled = partial(_unless_ended, cluster.state, partial(readiness.api_settled, api))
+    until(settled, "the API server", seconds=API_TIMEOUT, where=str(log))
     cluster.start_component(master, "kube-controller-manager", components.controller_manager(topology))
     cluster.start_component(master, "kube-scheduler", components.scheduler())
 
@@ -153,7 +155,10 @@ def _cilium(cluster: Cluster) -> str:
 
 def _await_ready(cluster: Cluster) -> None:
     topology, api = cluster.topology, Api(cluster.topology)
-    await_ = partial(until, seconds=READY_TIMEOUT, every=0.1, where=str(logs()))
+
+    def await_(check: Callable[[], str | None], what: str) -> None:
+        until(partial(_unless_ended, cluster.state, check), what, seconds=READY_TIMEOUT, every=0.1, where=str(logs()))
+
     with cluster.progress.step("nodes Ready"):
         await_(partial(readiness.nodes_ready, api, topology), "the nodes")
     with cluster.progress.step("Pods Ready"):
@@ -166,6 +171,18 @@ def _await_ready(cluster: Cluster) -> None:
             await_(partial(readiness.proxy_rules, each, wanted), "kube-proxy's rules")
             await_(partial(readiness.cilium_maps, each, wanted), "Cilium's maps")
             await_(partial(readiness.answers, each, api, topology), "answers from the Services")
+
+
+def _unless_ended(started: State, check: Callable[[], str | None]) -> str | None:
+    """Ask a check; a component that has ended is no state to wait for.
+
+    Raises:
+        LabError: one has ended.
+    """
+    gone = status.ended(started)
+    if gone:
+        raise LabError("; ".join(gone))
+    return check()
 
 
 def _at_once(calls: Mapping[str, Callable[[], Result]]) -> dict[str, Result]:

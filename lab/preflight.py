@@ -1,5 +1,6 @@
 """What must hold on this machine before the lab changes anything on it; each refusal is one line with its remedy."""
 
+import ctypes
 import os
 import platform
 import shutil
@@ -54,6 +55,9 @@ TRIALS: Mapping[tuple[str, ...], str] = {
     ("tc", "qdisc", "add", "dev", "lo", "clsact"): "the queueing discipline clsact (CONFIG_NET_SCH_INGRESS)",
     ("mount", "-t", "bpf", "bpf", "/mnt"): "the BPF file system (CONFIG_BPF_SYSCALL)",
 }
+# How many inotify instances the lab's components take: 30 were counted (kubelet 6 a node, the API server 3, the rest 1 or 2 each).
+INOTIFY_INSTANCES = 36
+INOTIFY_LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
 FILE_SYSTEMS: Mapping[str, str] = {"overlay": "CONFIG_OVERLAY_FS", "tmpfs": "CONFIG_TMPFS", "cgroup2": "CONFIG_CGROUPS"}
 
 
@@ -104,3 +108,27 @@ def _check_kernel() -> None:
             run([*IN_NEW_NETWORK, *argv])
         except LabError as error:
             raise RefusedError(f"this kernel ({platform.release()}) cannot do {name}: {error}") from error
+
+
+def check_inotify() -> None:
+    """Return if the components can watch files; to be asked while no lab is up, since one that is up has its share already.
+
+    The kernel counts inotify instances a user, over all namespaces (inotify(7)); a kubelet that gets none ends.
+
+    Raises:
+        RefusedError: other programs of root's leave too few.
+    """
+    library = ctypes.CDLL(None, use_errno=True)
+    made: list[int] = []
+    try:
+        while len(made) < INOTIFY_INSTANCES and (descriptor := library.inotify_init1(os.O_CLOEXEC)) >= 0:
+            made.append(descriptor)
+    finally:
+        for descriptor in made:
+            os.close(descriptor)
+    if len(made) < INOTIFY_INSTANCES:
+        limit = INOTIFY_LIMIT.read_text(encoding="ascii").strip()
+        raise RefusedError(
+            f"other programs of root's leave {len(made)} of the {limit} inotify instances that this machine allows, and the lab takes "
+            f"{INOTIFY_INSTANCES}: end some of them, or allow more with: sysctl -w fs.inotify.max_user_instances=1024"
+        )

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from lab import readiness, state, teardown
 from lab.api import Api
 from lab.errors import LabError
 from lab.host import LabHost
 from lab.topology import Topology
+
+LAST_WORDS = 200  # characters of a log's last line that a complaint quotes
 
 
 def complaints(topology: Topology) -> list[str] | None:
@@ -16,6 +19,15 @@ def complaints(topology: Topology) -> list[str] | None:
     if recorded is None:
         return teardown.left_over() or None
     found = [] if recorded.phase == "ready" else ["it was not brought up to the end"]
+    found += ended(recorded)
+    if not found:
+        found += _cluster_complaints(topology)
+    return found
+
+
+def ended(recorded: state.State) -> list[str]:
+    """Return which hosts and components have ended that were started, each with its log."""
+    found = []
     for name, init in recorded.inits.items():
         host = LabHost(name, init)
         if not init.alive():
@@ -23,11 +35,16 @@ def complaints(topology: Topology) -> list[str] | None:
             continue
         processes = recorded.components.get(name, {})
         found += [
-            f"{component} on {name} has ended (see {host.log(component)})" for component in processes if not host.runs(processes[component])
+            f"{component} on {name} has ended: {_last_words(host.log(component))} (see {host.log(component)})"
+            for component in processes
+            if not host.runs(processes[component])
         ]
-    if not found:
-        found += _cluster_complaints(topology)
     return found
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+    return lines[-1][:LAST_WORDS] if lines else "it said nothing"
 
 
 def _cluster_complaints(topology: Topology) -> list[str]:

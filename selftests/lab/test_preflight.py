@@ -67,3 +67,18 @@ def test_addresses_and_routes_of_others_count_and_our_own_leg_does_not(monkeypat
 
     monkeypatch.setattr(network, "_ip_json", said)
     assert network.users_of(LAB.lan.network) == ["192.168.55.7/24 on eth9", "route 192.168.0.0/16 dev tun0"]
+
+
+def test_too_few_inotify_instances_are_refused_with_the_setting_and_none_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "limit").write_text("128\n")
+    monkeypatch.setattr(preflight, "INOTIFY_LIMIT", tmp_path / "limit")
+    monkeypatch.setattr(preflight, "INOTIFY_INSTANCES", 100_000)
+    held = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(RefusedError, match=r"of the 128 inotify instances .* sysctl -w fs\.inotify\.max_user_instances=1024"):
+        preflight.check_inotify()
+    assert len(os.listdir("/proc/self/fd")) == held
+
+
+def test_as_many_inotify_instances_as_the_lab_takes_will_do(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(preflight, "INOTIFY_INSTANCES", 1)
+    preflight.check_inotify()
