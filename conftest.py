@@ -17,6 +17,8 @@ pytest_plugins = [
     "fixtures.paths",
     "fixtures.disruption",
     "fixtures.known",
+    "fixtures.meaning",
     "fixtures.evidence",
     "fixtures.report",
+    "fixtures.baseline",
 ]

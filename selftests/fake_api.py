@@ -38,6 +38,7 @@ class FakeApi:
         self.address = address
         self.documents: dict[str, Any] = {path: {"items": []} for path in LISTS}
         self.documents["/version"] = {"gitVersion": "v1.34.4+k3s1"}
+        self.documents["/api/v1/namespaces/kube-system"] = {"metadata": {"name": "kube-system", "uid": "a5786dac"}}
         self.refused: dict[str, int] = {}
         self.delay = 0.0
         self.denied: set[tuple[str, str]] = set()

@@ -80,11 +80,12 @@ def test_a_cluster_without_cilium_and_without_servicecidrs_is_read(server, clien
     for path in fake_api.LISTS[-3:]:
         del server.documents[path]
     server.refused["/apis/networking.k8s.io/v1/servicecidrs"] = 403
+    server.refused["/api/v1/namespaces/kube-system"] = 403
 
     documents = api.read_cluster(client).documents
 
     assert {name for name, document in documents.items() if document is None} == {
-        "servicecidrs", "ciliumnodes", "ciliumnetworkpolicies", "ciliumclusterwidenetworkpolicies", "cilium-config",
+        "servicecidrs", "ciliumnodes", "ciliumnetworkpolicies", "ciliumclusterwidenetworkpolicies", "cilium-config", "kube-system",
     }  # fmt: skip
 
 

@@ -48,6 +48,10 @@ def test_every_key_of_the_example_is_known_and_every_known_key_is_in_it(write):
     assert found.probes == {"default/resolver": {"dns": "dns", "5353": "dns"}}
     assert found.expect.cluster_cidr == ipaddress.ip_network("10.42.0.0/16")
     assert found.kubeconfig_from.server == "https://192.168.55.10:6443"
+    assert [str(rule) for rule in found.upgrade.rules] == [
+        "{fact: Cilium, where: worker*, from: 1.19.1, to: 1.19.5, is: expected}",
+        "{conclusion: kpr-false-yet-clusterip, change: held→skipped, is: expected}",
+    ]
     assert "kill -CONT" in found.api_outage.undo
     example = EXAMPLE.read_text(encoding="utf-8")
     models = (inventory.Inventory, inventory.Ssh, inventory.Node, inventory.KubeconfigFrom, inventory.ApiOutage, inventory.Expect)

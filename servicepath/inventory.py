@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 import yaml
 
+from .expectations import Section, Text, Upgrade, UpgradeRule
 from .model.addresses import IPNetwork
 
 LAB_INVENTORY = pathlib.Path("/run/servicepath-lab/inventory.yaml")
@@ -21,7 +22,6 @@ _NAME = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"
 
 Host = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9_\[][^\s@]*$", strict=True)]
 NamespacedName = Annotated[str, pydantic.StringConstraints(pattern=rf"^{_NAME}/{_NAME}$", strict=True)]
-Text = Annotated[str, pydantic.StringConstraints(min_length=1, strict=True)]
 Speaks = Literal["dns", "tcp"]
 
 
@@ -40,11 +40,7 @@ class InventoryError(Exception):
     """The inventory cannot be used; the text is one line: file, key, what was expected."""
 
 
-class _Section(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
-
-
-class Ssh(_Section):
+class Ssh(Section):
     """How to log in everywhere; what is not said, OpenSSH's own configuration says."""
 
     user: Text | None = None
@@ -53,14 +49,14 @@ class Ssh(_Section):
     port: Annotated[int, pydantic.Field(ge=1, le=65535, strict=True)] | None = None
 
 
-class Node(_Section):
+class Node(Section):
     """One node: what ssh connects to, or this very machine."""
 
     host: Host | None = None
     connection: Literal["ssh", "local"] = "ssh"
 
 
-class KubeconfigFrom(_Section):
+class KubeconfigFrom(Section):
     """A kubeconfig that is read from a node, as root over ssh."""
 
     node: Text
@@ -68,7 +64,7 @@ class KubeconfigFrom(_Section):
     server: Annotated[str, pydantic.StringConstraints(pattern=r"^https?://\S+$", strict=True)] | None = None
 
 
-class ApiOutage(_Section):
+class ApiOutage(Section):
     """How to make the API unreachable, and how to bring it back."""
 
     node: Text
@@ -76,7 +72,7 @@ class ApiOutage(_Section):
     undo: Text
 
 
-class Expect(_Section):
+class Expect(Section):
     """What the cluster must be; a difference is a failure of its own. None: whatever is discovered."""
 
     proxy_mode: Literal["iptables", "nftables", "ipvs"] | None = None
@@ -89,7 +85,7 @@ class Expect(_Section):
     kubernetes: Text | None = None
 
 
-class Inventory(_Section):
+class Inventory(Section):
     """The whole file; paths are absolute, or None.
 
     Attributes:
@@ -105,13 +101,14 @@ class Inventory(_Section):
     kubeconfig_from: KubeconfigFrom | None = None
     context: Text | None = None
     ssh: Ssh = Ssh()
-    nodes: dict[Text, Node] = {}
+    nodes: dict[Text, Node] = pydantic.Field(default_factory=dict)
     lan_client: Node | None = None
     services: tuple[NamespacedName, ...] = ()
     pods: tuple[NamespacedName, ...] = ()
-    probes: dict[NamespacedName, dict[str, Speaks]] = {}
+    probes: dict[NamespacedName, dict[str, Speaks]] = pydantic.Field(default_factory=dict)
     api_outage: ApiOutage | None = None
     expect: Expect = Expect()
+    upgrade: Upgrade = Upgrade()
     cluster_domain: Text = "cluster.local"
     deadline: Annotated[float, pydantic.Field(gt=0)] = 600.0
     _file: pathlib.Path = pydantic.PrivateAttr(default=pathlib.Path("inventory.yaml"))
@@ -246,6 +243,8 @@ def _line(path: pathlib.Path, error: Any) -> str:
         return f"{path}: {key}: unknown key; expected one of: {', '.join(sorted(_keys(parts[:-1])))}"
     if error["type"] == "missing":
         return f"{path}: {key}: expected a value, found none"
+    if error["type"] == "value_error" and "ctx" in error and key.startswith("upgrade"):
+        return f"{path}: {key}: {error['ctx']['error']}, found {_found(error)}"
     if error["type"] == "value_error" and not key:
         return f"{path}: {error['ctx']['error']}"
     if error["type"] in ("model_type", "dict_type"):
@@ -264,7 +263,10 @@ def _keys(parts: list[str]) -> list[str]:
     model: Any = Inventory
     sections = {
         "ssh": Ssh, "nodes": Node, "lan_client": Node, "kubeconfig_from": KubeconfigFrom, "api_outage": ApiOutage, "expect": Expect,
+        "upgrade": Upgrade,
     }  # fmt: skip
     if parts:
         model = sections[parts[0]]
-    return list(model.model_fields)
+    if parts[:2] == ["upgrade", "expect"]:
+        model = UpgradeRule
+    return [field.alias or name for name, field in model.model_fields.items()]

@@ -28,6 +28,7 @@ PATHS: Mapping[str, str] = {
     "endpointslices": "/apis/discovery.k8s.io/v1/endpointslices",
     "pods": "/api/v1/pods",
     "nodes": "/api/v1/nodes",
+    "kube-system": "/api/v1/namespaces/kube-system",
     "servicecidrs": "/apis/networking.k8s.io/v1/servicecidrs",
     "networkpolicies": "/apis/networking.k8s.io/v1/networkpolicies",
     "ciliumnodes": "/apis/cilium.io/v2/ciliumnodes",
@@ -36,8 +37,9 @@ PATHS: Mapping[str, str] = {
 }
 AGENT_LABEL = ("k8s-app", "cilium")
 # What an answer's HTTP status makes of it when the cluster need not have it: Cilium's types without Cilium, and ServiceCIDRs,
-# which are there since Kubernetes 1.33 and which an older role does not name.
+# which are there since Kubernetes 1.33 and which an older role does not name; kube-system's UID only tells clusters apart.
 _DISPENSABLE: Mapping[str, tuple[int, ...]] = {
+    "kube-system": (404, 403),
     "servicecidrs": (404, 403),
     **{name: (404,) for name in PATHS if name.startswith("cilium")},
 }

@@ -193,6 +193,7 @@ class ClusterObjects:
         server_version: gitVersion of the API server, as it spells it (``v1.34.4+k3s1``).
         agents: node name → the Cilium agent's Pod.
         service_cidrs: of the ServiceCIDR objects (networking.k8s.io/v1, Kubernetes 1.33 and later); empty where there are none.
+        uid: of the Namespace kube-system, which tells clusters apart; None where it may not be read.
     """
 
     server_version: str
@@ -205,6 +206,7 @@ class ClusterObjects:
     agents: Mapping[str, Pod]
     cilium_config: Mapping[str, str] | None
     service_cidrs: tuple[IPNetwork, ...] = ()
+    uid: str | None = None
 
     def service(self, key: str) -> Service | None:
         """The Service called ``namespace/name``, or None."""

@@ -36,7 +36,8 @@ def parse_kubernetes(answers: Mapping[str, Any]) -> ClusterObjects:
     Args:
         answers: resource → the API's answer: ``version``, ``services``, ``endpointslices``, ``pods``, ``nodes``; and where the
             cluster has them ``ciliumnodes``, ``networkpolicies``, ``ciliumnetworkpolicies``, ``ciliumclusterwidenetworkpolicies``,
-            ``servicecidrs`` and ``cilium-config`` (the ConfigMap). An absent or null one is a resource that the cluster has not.
+            ``servicecidrs``, ``kube-system`` (the Namespace) and ``cilium-config`` (the ConfigMap). An absent or null one is a resource
+            that the cluster has not.
 
     Raises:
         ParseError: an answer that is needed is absent, or a field that is used has not its type; names object and field.
@@ -58,6 +59,7 @@ def parse_kubernetes(answers: Mapping[str, Any]) -> ClusterObjects:
         agents=_agents(answers["pods"]),
         cilium_config=config,
         service_cidrs=_service_cidrs(answers["servicecidrs"]) if everything.has("servicecidrs") else (),
+        uid=everything.child("kube-system").child("metadata").optional_text("uid"),
     )
 
 

@@ -103,14 +103,6 @@
     setTimeout(() => { button.textContent = "copy"; }, 1500);
   });
 
-  // On paper everything is open.
-  let closed = [];
-  window.addEventListener("beforeprint", () => {
-    closed = all("details:not([open])");
-    closed.forEach((fold) => { fold.open = true; });
-  });
-  window.addEventListener("afterprint", () => { closed.forEach((fold) => { fold.open = false; }); });
-
   // pytest-html draws its own table after this script: it becomes an appendix, folded.
   document.addEventListener("DOMContentLoaded", () => {
     const appendix = document.createElement("details");

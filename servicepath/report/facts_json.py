@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from servicepath.model.results import RunSummary
+
+from . import files
 
 SCHEMA = 1  # raised when a field is renamed, removed or changes its meaning
 
@@ -38,18 +38,8 @@ def as_json(summary: RunSummary) -> dict[str, Any]:
 
 
 def write(summary: RunSummary, path: Path) -> None:
-    """Write the summary to ``path`` whole or not at all: into a temporary file beside it, then renamed.
+    """Write the summary to ``path`` whole or not at all.
 
     ASCII only, so that bytes which were no UTF-8 (lone surrogates) survive as escapes.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            json.dump(as_json(summary), file, indent=1)
-            file.write("\n")
-        os.chmod(temporary, 0o644)  # mkstemp's 0600 would hide the report from other readers
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    files.write_whole(path, json.dumps(as_json(summary), indent=1) + "\n")

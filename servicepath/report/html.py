@@ -58,11 +58,12 @@ def render(summary: RunSummary, *, raw_base: str = "raw/") -> str:
     frontends = tuple(dict.fromkeys(cell.frontend for cell in summary.paths))
     paths = tuple(map(_path_view, range(1, len(summary.paths) + 1), summary.paths))
     first, more = _pictures(paths)
-    template = _environment().get_template("report.html.j2")
+    template = environment().get_template("report.html.j2")
     return template.render(
         summary=summary,
-        style=_own_text("style.css"),
-        behaviour=_own_text("behaviour.js"),
+        style=own_text("style.css"),
+        behaviour=own_text("behaviour.js"),
+        folding=own_text("folding.js"),
         raw_base=raw_base,
         fact_rows=facts_table.rows(summary.nodes),
         frontends=frontends,
@@ -80,8 +81,9 @@ def render(summary: RunSummary, *, raw_base: str = "raw/") -> str:
     )
 
 
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
+def environment() -> jinja2.Environment:
+    """The templates, with everything escaped but this project's own text."""
+    found = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
         autoescape=True,
         finalize=_shown,
@@ -89,7 +91,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
+    found.filters.update(
         anchor=view.anchor,
         evidence=_evidence,
         glyph=lambda outcome: _GLYPHS.get(outcome, "–"),
@@ -99,7 +101,7 @@ def _environment() -> jinja2.Environment:
         path_outcome=lambda verdict: _PATH_OUTCOMES.get(verdict, "other"),
         seconds=_seconds,
     )
-    return environment
+    return found
 
 
 def _shown(value: Any) -> Any:
@@ -107,7 +109,8 @@ def _shown(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _own_text(name: str) -> Markup:
+def own_text(name: str) -> Markup:
+    """A style or script of this folder, put into a page as it is."""
     return Markup((_HERE / name).read_text(encoding="utf-8"))  # noqa: S704 - the project's own file
 
 

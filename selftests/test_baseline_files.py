@@ -1,0 +1,160 @@
+"""Baselines as files, and the command that compares two: a wrong one is one line, and nothing is lost."""
+
+import dataclasses
+import json
+
+import pytest
+from comparison_sample import baseline, with_fact, with_outcome
+
+from servicepath import baselines, compare
+from servicepath.model.baseline import Identity
+from servicepath.model.comparison import compare as compared
+from servicepath.parse.baseline import SCHEMA, parse_baseline
+from servicepath.report import baseline_json, comparison_html
+
+HOSTILE = ("<script>alert('x')</script>", '"><img src=x onerror=alert(1)>', "user\u202egnp.exe", "no utf-8: \udcff", "a\x1b[31mred")
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Write a run to a file of this name."""
+
+    def write(name, run):
+        baseline_json.write(run, tmp_path / name)
+        return str(tmp_path / name)
+
+    return write
+
+
+def test_what_is_written_is_what_is_read(tmp_path):
+    run = dataclasses.replace(with_fact(baseline(), "worker1", "routes", *HOSTILE), options=("--passive",), unfinished="stopped")
+    baseline_json.write(run, tmp_path / "run.json")
+
+    assert baselines.load(tmp_path / "run.json") == run
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda text: text[: len(text) // 2], "expected complete JSON (was it cut off?)"),
+        (lambda text: "", "expected complete JSON"),
+        (lambda text: "[" * 100_000, "JSON nested without end"),
+        (lambda text: "[]", "expected an object"),
+        (lambda text: '{"schema": 1, "verdicts": []}', "expected 'servicepath baseline'"),
+        (lambda text: text.replace('"schema": 1', f'"schema": {SCHEMA + 1}'), "written by a newer version of the suite"),
+        (lambda text: text.replace('"schema": 1', '"schema": "1"'), "'1'\": expected a whole number"),
+        (lambda text: text.replace('"passed"', '"perhaps"', 1), "judged[0]: outcome: 'perhaps'"),
+        (lambda text: text.replace("0.0004", "-1", 1), "expected a list of seconds"),
+    ],
+)
+def test_a_file_that_is_no_baseline_is_one_line(tmp_path, kept, capsys, spoil, said):
+    good, bad = kept("good.json", baseline()), tmp_path / "bad.json"
+    text = spoil(baseline_json.as_text(baseline()))
+    bad.write_text(text)
+
+    assert compare.main([str(bad), good]) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"{bad}: ")
+    assert said in line
+    assert len(line.splitlines()) == 1
+    assert bad.read_text() == text
+
+
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path, kept, capsys):
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+
+    assert compare.main([str(tmp_path / "absent.json"), kept("a.json", baseline())]) == 2
+    assert compare.main([kept("a.json", baseline()), str(tmp_path / "bytes")]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"{tmp_path}/absent.json: cannot be read: No such file or directory",
+        f"{tmp_path}/bytes: expected UTF-8 text: invalid start byte at byte 0",
+    ]
+
+
+def test_a_baseline_of_another_cluster_is_one_line(kept, capsys):
+    other = dataclasses.replace(baseline(), identity=Identity("another", (), ()))
+
+    assert compare.main([kept("a.json", other), kept("b.json", baseline())]) == 2
+    assert "a.json: a baseline of another cluster: the UID of the Namespace kube-system is another there" in capsys.readouterr().err
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch):
+    path = tmp_path / "run.json"
+    baseline_json.write(baseline(), path)
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+
+    with pytest.raises(OSError, match="No space left"):
+        baseline_json.write(baseline("1.19.5"), path)
+
+    assert parse_baseline(path.read_text()) == baseline()
+    assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
+
+
+@pytest.mark.parametrize(
+    ("after", "status", "said"),
+    [
+        (baseline("1.19.5"), 0, "Cilium 1.19.1 → 1.19.5: 0 regressions, 0 expected changes, 3 tolerated, 19 as before"),
+        (with_fact(baseline(), "master", "routes", unseen="ssh: timed out"), 3, "! routes on master: ssh: timed out"),
+        (with_outcome(baseline(), "no-interface", "worker1", "failed", "eth0 holds it"), 4, "✗ no-interface on worker1: held→broken"),
+    ],
+)
+def test_the_commands_exit_status_and_lines(kept, capsys, after, status, said):
+    assert compare.main([kept("a.json", baseline()), kept("b.json", after)]) == status
+    assert said in capsys.readouterr().out
+
+
+def test_the_command_reads_the_inventorys_rules_and_writes_page_and_json(tmp_path, kept):
+    rules = tmp_path / "inventory.yaml"
+    rules.write_text("upgrade:\n  expect:\n    - {conclusion: no-interface, change: held -> broken, where: worker1, because: known}\n")
+    after = kept("b.json", with_outcome(baseline(), "no-interface", "worker1", "failed", "worker1: eth0 holds it"))
+    page, data = tmp_path / "c.html", tmp_path / "c.json"
+    said = [kept("a.json", baseline()), after, "--inventory", str(rules), "--html", str(page), "--json", str(data)]
+
+    assert compare.main(said) == 0
+    assert "Before and after" in page.read_text()
+    assert [d["because"] for d in json.loads(data.read_text())["conclusions"] if d["standing"] == "expected"] == ["known"]
+
+
+def test_a_page_that_cannot_be_written_is_one_line(tmp_path, kept, capsys):
+    said = [kept("a.json", baseline()), kept("b.json", baseline()), "--html", str(tmp_path / "no" / "c.html")]
+
+    assert compare.main(said) == 2
+    assert "expected a folder to write" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("{fact: Cilium, what: 1}", "upgrade.expect.0.what: unknown key; expected one of: because, change, conclusion, fact, from, is, to"),
+        ("{to: 1.19.5}", "upgrade.expect.0: expected either fact: or conclusion:"),
+        ("{fact: a, conclusion: b}", "upgrade.expect.0: expected either fact: or conclusion:"),
+        ("{fact: Cilium, is: fine}", "upgrade.expect.0.is: expected 'expected', 'tolerated' or 'regression', found 'fine'"),
+    ],
+)
+def test_a_wrong_rule_is_one_line(tmp_path, kept, capsys, rule, said):
+    path = tmp_path / "inventory.yaml"
+    path.write_text(f"upgrade:\n  expect:\n    - {rule}\n")
+
+    assert compare.main([kept("a.json", baseline()), kept("b.json", baseline()), "--inventory", str(path)]) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"{path}: {said}")
+    assert len(line.splitlines()) == 1
+
+
+def test_the_page_escapes_what_nodes_and_the_api_say():
+    after = with_outcome(with_fact(baseline(), HOSTILE[0], HOSTILE[1], *HOSTILE), "no-interface", "master", "failed", "\n".join(HOSTILE))
+    page = comparison_html.render(compared(with_fact(baseline(), HOSTILE[0], HOSTILE[1], "x"), after))
+
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    assert "&lt;script&gt;" in page
+    assert "⟨U+202E⟩" in page
+
+
+def test_the_page_shows_regressions_before_changes_before_what_stayed():
+    after = with_outcome(baseline("1.19.5"), "no-interface", "master", "failed", "eth0 holds it")
+    page = comparison_html.render(compared(baseline(), after))
+
+    places = [page.index(text) for text in ('id="regressions"', "eth0 holds it", 'id="changed"', "1.19.5</span>", 'id="stayed"')]
+    assert places == sorted(places)
+    assert "Cilium 1.19.1 → 1.19.5" in page

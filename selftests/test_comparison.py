@@ -1,0 +1,162 @@
+"""Two runs compared: what became of each conclusion and fact, and what the rules make of it."""
+
+import dataclasses
+
+import pytest
+from comparison_sample import NODES, PATH, baseline, with_fact, with_outcome, without
+
+from servicepath.model.baseline import Identity, Timing
+from servicepath.model.comparison import AnotherCluster, Standing, compare
+from servicepath.model.upgrade_rules import Rule
+
+BEFORE = baseline()
+SKIPPED = "master: kube-proxy runs in nftables mode"
+
+
+def only(found, name):
+    """The differences of this name that are not as before."""
+    mine = (d for d in (*found.conclusions, *found.facts) if d.name == name and d.standing is not Standing.SAME)
+    return [(d.subject, d.change, d.standing.value) for d in mine]
+
+
+def test_a_run_is_like_itself():
+    found = compare(BEFORE, baseline(started="2026-12-01 02:00:00 UTC"))
+
+    assert {d.standing for d in (*found.conclusions, *found.facts)} == {Standing.SAME}
+    assert found.exit_status == 0
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "reason", "change", "standing"),
+    [
+        ("passed", "failed", "10.43.0.10 is on eth0", "held→broken", "regression"),
+        ("skipped", "failed", "10.43.0.10 is on eth0", "skipped→broken", "regression"),
+        ("error", "failed", "10.43.0.10 is on eth0", "unseen→broken", "regression"),
+        ("failed", "failed", "10.43.0.10 is on eth0", "broken→broken", "tolerated"),
+        ("failed", "passed", "", "broken→held", "expected"),
+        ("passed", "error", "master: ssh: timed out", "held→unseen", "could not be seen"),
+        ("error", "error", "master: ssh: timed out", "unseen→unseen", "could not be seen"),
+        ("skipped", "passed", "", "skipped→held", "expected"),
+        ("passed", "skipped", SKIPPED, "held→skipped", "regression"),
+        ("passed", "skipped", "creates or breaks something, which only --disruptive allows", "held→skipped", "tolerated"),
+        ("passed", "skipped", "worker1: none of 15 flows reached a Pod on another node: 15 × 10.42.1.66:53", "held→skipped", "tolerated"),
+    ],
+)
+def test_what_became_of_a_conclusion(was, now, reason, change, standing):
+    found = compare(with_outcome(BEFORE, "no-interface", "master", was), with_outcome(BEFORE, "no-interface", "master", now, reason))
+
+    assert only(found, "no-interface") == [("master", change, standing)]
+    assert found.exit_status == {"regression": 4, "could not be seen": 3}.get(standing, 0)
+
+
+def test_a_new_conclusion_that_is_broken_is_a_regression_and_one_that_nobody_judges_is_none():
+    gone = without(BEFORE, "no-interface", "master")
+    broken = with_outcome(BEFORE, "no-interface", "master", "failed", "it is there")
+
+    assert only(compare(gone, broken), "no-interface") == [("master", "absent→broken", "regression")]
+    assert only(compare(BEFORE, gone), "no-interface") == [("master", "held→absent", "tolerated")]
+    assert only(compare(gone, BEFORE), "no-interface") == [("master", "absent→held", "expected")]
+
+
+def test_versions_may_change_and_what_carries_packets_may_not():
+    after = with_fact(baseline("1.19.5"), PATH, "translated by", "nobody")
+    found = compare(BEFORE, after)
+
+    assert only(found, "Cilium") == [(node, "changed", "tolerated") for node in NODES]
+    assert only(found, "translated by") == [(PATH, "changed", "regression")]
+    assert found.exit_status == 4
+
+
+def test_a_fact_that_could_not_be_seen_is_no_change():
+    found = compare(BEFORE, with_fact(BEFORE, "worker1", "routes", unseen="ssh: timed out"))
+
+    assert only(found, "routes") == [("worker1", "unseen", "could not be seen")]
+    assert found.unseen == ("routes on worker1: ssh: timed out",)
+    assert found.exit_status == 3
+
+
+def test_a_fact_that_one_run_alone_tells_is_tolerated():
+    more = with_fact(BEFORE, "worker1", "IPAM", "254 addresses")
+
+    assert only(compare(BEFORE, more), "IPAM") == [("worker1", "new", "tolerated")]
+    assert only(compare(more, BEFORE), "IPAM") == [("worker1", "gone", "tolerated")]
+
+
+def test_the_inventorys_rules_come_first_and_the_first_that_fits_decides():
+    after = with_fact(with_outcome(BEFORE, "no-interface", "master", "skipped", SKIPPED), "worker1", "KubeProxyReplacement", "True")
+    rules = (
+        Rule("conclusion", "no-*", "expected", change="held→skipped", to="*nftables*"),
+        Rule("fact", "KubeProxyReplacement", "tolerated", where="worker1", before="False"),
+        Rule("fact", "KubeProxyReplacement", "regression"),
+    )
+    found = compare(BEFORE, after, rules)
+
+    assert only(found, "no-interface") == [("master", "held→skipped", "expected")]
+    assert only(found, "KubeProxyReplacement") == [("worker1", "changed", "tolerated")]
+    assert found.exit_status == 0
+
+
+def test_an_expected_value_that_does_not_come_is_a_regression_also_where_nothing_changed():
+    after = with_fact(with_fact(baseline("1.19.5"), "worker1", "Cilium", "1.19.1"), "worker2", "Cilium", "1.18.6")
+    found = compare(BEFORE, after, (Rule("fact", "Cilium", "expected", to="1.19.5"),))
+
+    assert sorted(only(found, "Cilium")) == [
+        ("master", "changed", "expected"), ("worker1", "same", "regression"), ("worker2", "changed", "regression"),
+    ]  # fmt: skip
+    assert {d.because for d in found.regressions} == {"was to become 1.19.5"}
+
+
+def test_an_expectation_that_met_nothing_is_named():
+    rule = Rule("conclusion", "kpr-false-yet-clusterip", "expected", change="held→skipped")
+
+    assert compare(BEFORE, BEFORE, (rule,)).unmet == (rule,)
+    assert str(rule) == "{conclusion: kpr-false-yet-clusterip, change: held→skipped, is: expected}"
+
+
+def test_a_run_that_is_not_whole_could_not_be_seen():
+    found = compare(BEFORE, dataclasses.replace(BEFORE, unfinished="stopped from the keyboard"))
+
+    assert found.exit_status == 3
+    assert found.unseen == ("the run after is not whole: stopped from the keyboard",)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "name"),
+    [
+        ((0.0004, 0.0005, 0.0005, 0.0007), "latency"),
+        ((0.0014, 0.0015, 0.0015, 0.0017), "latency, slower"),
+        ((0.0001, 0.0001, 0.0001, 0.0001), "latency, faster"),
+        ((0.0001, 0.0005, 0.0015, 0.0095), "latency"),
+    ],
+)
+def test_latencies_are_compared_with_their_spread(seconds, name):
+    found = compare(BEFORE, dataclasses.replace(BEFORE, timings=(Timing(PATH, seconds),)))
+    told = next(d for d in found.facts if d.name.startswith("latency"))
+
+    assert told.name == name
+    assert told.before == ("0.45 ms (half of them 0.40 to 0.53 ms, 4 answers)",)
+    assert found.exit_status == 0
+
+
+def test_a_rule_can_make_slower_answers_a_regression():
+    slow = dataclasses.replace(BEFORE, timings=(Timing(PATH, (0.1, 0.1)),))
+
+    assert compare(BEFORE, slow, (Rule("fact", "latency, slower", "regression"),)).exit_status == 4
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (Identity("another", ("10.43.0.1",), ("10.43.0.0/16",)), "UID of the Namespace kube-system"),
+        (Identity(None, ("10.96.0.1",), ()), "10.43.0.1 there and 10.96.0.1 here"),
+        (Identity(None, ("10.43.0.1",), ("10.43.0.0/20",)), "the Service CIDR is 10.43.0.0/16 there and 10.43.0.0/20 here"),
+    ],
+)
+def test_another_cluster_is_refused(other, why):
+    with pytest.raises(AnotherCluster, match=why):
+        compare(BEFORE, dataclasses.replace(BEFORE, identity=other))
+
+
+def test_what_tells_nothing_of_the_cluster_is_not_refused():
+    assert compare(BEFORE, dataclasses.replace(BEFORE, identity=None)).exit_status == 0
+    assert compare(BEFORE, dataclasses.replace(BEFORE, identity=Identity(None, (), ()))).exit_status == 0

@@ -1,0 +1,45 @@
+"""Baseline files: read and checked; a wrong one is one line that names file, place and what was expected."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+from .model.baseline import Baseline
+from .parse.baseline import parse_baseline
+from .parse.errors import ParseError
+
+
+class BaselineError(Exception):
+    """A file cannot be used as a baseline; the text is one line."""
+
+
+def load(path: pathlib.Path) -> Baseline:
+    """Read a baseline.
+
+    Raises:
+        BaselineError: it cannot be read, is cut off, of a newer schema, or something else.
+    """
+    try:
+        return parse_baseline(path.read_text(encoding="utf-8"))
+    except OSError as wrong:
+        raise BaselineError(f"{path}: cannot be read: {wrong.strerror}") from wrong
+    except UnicodeDecodeError as wrong:
+        raise BaselineError(f"{path}: expected UTF-8 text: {wrong.reason} at byte {wrong.start}") from wrong
+    except ParseError as wrong:
+        raise BaselineError(f"{path}: {wrong}") from wrong
+
+
+def check_writable(path: pathlib.Path) -> None:
+    """See that a baseline can be written there, before a run that would be lost.
+
+    Raises:
+        BaselineError: the folder is not there or may not be written to, or a folder stands in the file's place.
+    """
+    folder = path.absolute().parent
+    if path.is_dir():
+        raise BaselineError(f"{path}: expected a file to write the baseline to, found a folder")
+    if not folder.is_dir():
+        raise BaselineError(f"{path}: expected a folder to write the baseline into, found none at {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise BaselineError(f"{path}: the folder {folder} may not be written to")

@@ -1,0 +1,63 @@
+"""Compare two runs that were kept: ``python -m servicepath.compare BEFORE AFTER``; what changed, and what the rules make of it.
+
+Exit status: 0 nothing got worse, 3 something could not be seen, 4 something got worse; 2 for a wrong command line or file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Sequence
+
+from . import baselines, inventory
+from .baselines import BaselineError
+from .inventory import InventoryError
+from .model.comparison import AnotherCluster, compare
+from .model.upgrade_rules import Rule
+from .report import comparison_html, comparison_json, comparison_text
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare, print the lines, write the files; return the exit status."""
+    said = _parser().parse_args(arguments)
+    try:
+        found = compare(baselines.load(said.before), baselines.load(said.after), _rules(said.inventory))
+        for path, write in ((said.html, comparison_html.write), (said.json, comparison_json.write)):
+            if path:
+                baselines.check_writable(path)
+                write(found, path)
+    except (BaselineError, InventoryError) as wrong:
+        print(wrong, file=sys.stderr)
+        return 2
+    except AnotherCluster as wrong:
+        print(f"{said.before}: {wrong}", file=sys.stderr)
+        return 2
+    except OSError as wrong:
+        print(f"{wrong.filename or 'the comparison'}: cannot be written: {wrong.strerror}", file=sys.stderr)
+        return 2
+    for line in comparison_text.lines(found):
+        print(line)
+    return found.exit_status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m servicepath.compare", description="What changed between two runs, and what got worse.",
+        epilog="Exit status: 0 nothing got worse, 3 something could not be seen, 4 something got worse.",
+    )  # fmt: skip
+    parser.add_argument("before", type=pathlib.Path, metavar="BEFORE", help="what pytest --baseline-out wrote")
+    parser.add_argument("after", type=pathlib.Path, metavar="AFTER", help="the same of the later run")
+    parser.add_argument("--inventory", type=pathlib.Path, metavar="FILE", help="whose rules (upgrade: expect:) count; ./inventory.yaml")
+    parser.add_argument("--html", type=pathlib.Path, metavar="FILE", help="write the comparison as a page")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the comparison for programs")
+    return parser
+
+
+def _rules(named: pathlib.Path | None) -> tuple[Rule, ...]:
+    path = named or pathlib.Path("inventory.yaml")
+    return inventory.load(path).upgrade.rules if named or path.exists() else ()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""A comparison as one JSON document, for programs.
+
+``{"schema": 1, "exit_status": 4, "headline": …, "before": …, "after": …, "conclusions": […], "facts": […], "unseen": […], "unmet": […]}``:
+the fields of model/comparison.py by their names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from servicepath.model.comparison import Comparison, Difference
+
+from . import comparison_text, files
+
+SCHEMA = 1  # raised when a field is renamed, removed or changes its meaning
+
+
+def as_json(found: Comparison) -> dict[str, Any]:
+    """Return the comparison as JSON's own types."""
+    return {
+        "schema": SCHEMA,
+        "exit_status": found.exit_status,
+        "headline": comparison_text.headline(found),
+        "before": found.before.started,
+        "after": found.after.started,
+        "conclusions": [_plain(each) for each in found.conclusions],
+        "facts": [_plain(each) for each in found.facts],
+        "unseen": list(found.unseen),
+        "unmet": [str(rule) for rule in found.unmet],
+    }
+
+
+def _plain(each: Difference) -> dict[str, Any]:
+    return {**dataclasses.asdict(each), "standing": each.standing.value}
+
+
+def write(found: Comparison, path: Path) -> None:
+    """Write it whole or not at all."""
+    files.write_whole(path, json.dumps(as_json(found), indent=1) + "\n")

@@ -1,0 +1,60 @@
+"""A comparison in a few lines, for a terminal, a log or a chat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from servicepath.model.comparison import Comparison, Difference, Standing
+
+from .comparison_view import Group, grouped
+from .visible import visible
+
+_MOST = 20  # regressions that are named; the page has them all
+_LONGEST = 160
+
+
+def headline(found: Comparison) -> str:
+    """One line: ``Cilium 1.19.1 → 1.19.5: 2 regressions, 3 expected changes, 5 tolerated, 380 as before``."""
+    counts = [f"{len(found.regressions)} regressions" if len(found.regressions) != 1 else "1 regression"]
+    counts += [f"{len(found.unseen)} could not be seen"] if found.unseen else []
+    for standing, word in ((Standing.EXPECTED, "expected changes"), (Standing.TOLERATED, "tolerated"), (Standing.SAME, "as before")):
+        counts.append(f"{len(found.standing(standing))} {word}")
+    return visible(f"Cilium {moved(found, 'Cilium')}: {', '.join(counts)}")
+
+
+def moved(found: Comparison, name: str) -> str:
+    """``1.19.1 → 1.19.5``, or one value where it is the same."""
+    before, after = (" and ".join(run.values(name)) or "not seen" for run in (found.before, found.after))
+    return before if before == after else f"{before} → {after}"
+
+
+def lines(found: Comparison) -> Iterator[str]:
+    """The headline, then what got worse, what could not be seen, and which expectations met nothing."""
+    yield headline(found)
+    groups = grouped(found.regressions)
+    for group in groups[:_MOST]:
+        yield from _lines_of(group)
+    if len(groups) > _MOST:
+        yield f"✗ and {len(groups) - _MOST} more"
+    for line in found.unseen[:_MOST]:
+        yield visible(_short(f"! {line}"))
+    if len(found.unseen) > _MOST:
+        yield f"! and {len(found.unseen) - _MOST} more"
+    for rule in found.unmet:
+        yield visible(f"– upgrade: expect: {rule} met nothing")
+
+
+def _lines_of(group: Group) -> Iterator[str]:
+    each: Difference = group.first
+    yield visible(f"✗ {each.name}{f' on {group.where}' if group.where else ''}: {each.change}: {each.because}")
+    if each.sentence:
+        yield visible(_short("    " + " ".join(each.after or each.before).split("\n", 1)[0])) if each.after or each.before else ""
+        return
+    gone, come = (sorted(set(one) - set(other)) for one, other in ((each.before, each.after), (each.after, each.before)))
+    for mark, found in (("-", gone), ("+", come)):
+        for line in found[:3]:
+            yield visible(_short(f"    {mark} {line}"))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -1,0 +1,67 @@
+"""A comparison arranged as the page shows it: what is the same on several nodes or paths is said once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from servicepath.model.comparison import Difference
+
+_PLACES = 6
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a fact; ``kind`` is "gone" (only before), "come" (only after) or "" (both)."""
+
+    text: str
+    kind: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Group:
+    """Differences that say the same of several subjects."""
+
+    differences: tuple[Difference, ...]
+
+    @property
+    def first(self) -> Difference:
+        """The difference that speaks for all."""
+        return self.differences[0]
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """What it is said of; empty when it is said of the cluster."""
+        return tuple(each.subject for each in self.differences if each.subject)
+
+    @property
+    def where(self) -> str:
+        """The subjects in few words."""
+        more = f"; and {len(self.subjects) - _PLACES} more" if len(self.subjects) > _PLACES else ""
+        return "; ".join(self.subjects[:_PLACES]) + more
+
+    @property
+    def before(self) -> tuple[Line, ...]:
+        """The earlier run's lines."""
+        return _marked(self.first.before, self.first.after, "gone")
+
+    @property
+    def after(self) -> tuple[Line, ...]:
+        """The later run's lines."""
+        return _marked(self.first.after, self.first.before, "come")
+
+
+def _marked(lines: Sequence[str], others: Sequence[str], kind: str) -> tuple[Line, ...]:
+    return tuple(Line(line, "" if line in others else kind) for line in lines)
+
+
+def grouped(differences: Iterable[Difference]) -> tuple[Group, ...]:
+    """Put together what differs in nothing but its subject, in the order in which it first comes.
+
+    Verdicts of one conclusion are told apart by the first line of their reasons, which names node and port, only where they broke.
+    """
+    found: dict[tuple[object, ...], list[Difference]] = {}
+    for each in differences:
+        told = (each.before, each.after) if not each.sentence else ()
+        found.setdefault((each.name, each.change, each.standing, each.because, bool(each.sentence), *told), []).append(each)
+    return tuple(Group(tuple(mine)) for mine in found.values())

@@ -1,0 +1,27 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write text into a temporary file beside ``path``, then rename it; what was there before stays until then, and if that fails.
+
+    Raises:
+        OSError: the folder cannot be made or written to, or the disk is full.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)  # mkstemp's 0600 would hide it from other readers
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
