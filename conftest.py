@@ -7,6 +7,7 @@ pytest_plugins = [
     "fixtures.observe",
     "fixtures.selected",
     "fixtures.facts",
+    "fixtures.standing",
     "fixtures.rule_facts",
     "fixtures.host_facts",
     "fixtures.dataplanes",

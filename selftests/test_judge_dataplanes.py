@@ -243,15 +243,3 @@ def test_the_control_names_sources_that_hold_nothing():
     assert judge.silent(gathered(objects, service, **seen)) == ()
     assert judge.silent(gathered(objects, service)) == (judge.RULES, judge.AGENT, judge.MAP)
     assert judge.silent(gathered(objects, service, **{**seen, "lb_map": ()})) == (judge.MAP,)
-
-
-def test_endpoints_that_changed_in_between_are_told():
-    before, service = both()
-    moved = dataclasses.replace(before, endpoints=(endpoint("10.42.1.114"), *before.endpoints[1:]))
-    other = dataclasses.replace(before, endpoints=(*before.endpoints, endpoint("10.42.9.9", service="another")))
-
-    assert judge.same_endpoints(before, before, service.ports[0])
-    assert judge.same_endpoints(before, dataclasses.replace(before, endpoints=before.endpoints[::-1]), service.ports[0])
-    assert judge.same_endpoints(before, other, service.ports[0])
-    assert not judge.same_endpoints(before, moved, service.ports[0])
-    assert not judge.same_endpoints(before, dataclasses.replace(before, services=()), service.ports[0])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from servicepath.model.kubeproxy import ProxySync
 from servicepath.parse.errors import ParseError
 from servicepath.parse.kubeproxy import parse_kubeproxy_metrics, parse_proxy_mode
 
@@ -35,17 +36,20 @@ def test_sync_metrics_are_read():
     sync = parse_kubeproxy_metrics(NEW)
     assert sync.last == {"IPv4": 1796100000.1234}
     assert sync.queued == {"IPv4": 1796100000.0}
-    assert (sync.count, sync.full, sync.failures) == ({"IPv4": 17}, {"IPv4": 2}, {"IPv4": 0})
     old = parse_kubeproxy_metrics(OLD)
-    assert (old.last, old.count, old.queued) == ({"any": 1.6e9}, {"any": 5}, {})
+    assert (old.last, old.queued) == ({"any": 1.6e9}, {})
 
 
-def test_a_sync_between_two_readings_is_seen():
-    before = parse_kubeproxy_metrics(NEW)
-    assert before.synced_since(before) is False
-    assert parse_kubeproxy_metrics(NEW.replace("1234e", "2234e")).synced_since(before) is True
-    nothing = parse_kubeproxy_metrics("kubeproxy_sync_proxy_rules_iptables_total 1\n")
-    assert nothing.synced_since(nothing) is None
+def test_rules_are_unsettled_while_a_sync_is_asked_for_or_around_the_time_at_which_they_were_read():
+    at_rest = ProxySync({"IPv4": 100.0, "IPv6": 99.0}, {"IPv4": 99.5, "IPv6": 98.5})
+
+    assert at_rest.unsettled(110.0) is None
+    assert at_rest.unsettled(102.0) == "kube-proxy wrote its rules 2.0 s before they were read"
+    assert at_rest.unsettled(99.9) == "kube-proxy wrote its rules after they were read"
+    behind = ProxySync({"IPv4": 100.0, "IPv6": 99.0}, {"IPv4": 99.5, "IPv6": 99.5})
+    assert behind.unsettled(1000.0) == "kube-proxy has yet to write rules that it was asked for"
+    assert ProxySync({}, {}).unsettled(5.0) is None
+    assert ProxySync({}, {"any": 1.0}).unsettled(5.0) == "kube-proxy has yet to write rules that it was asked for"
 
 
 @pytest.mark.parametrize(

@@ -15,23 +15,23 @@ BACKENDS = "ssh {node} 'sudo iptables-nft-save -t nat | grep -c KUBE-; sudo ipta
 
 
 @pytest.mark.conclusion(section="§3, §10.3", see=(VIP_RULES, BACKENDS))
-def test_service_rule(node, port, vip, both_nat, expected_endpoints, service_walk, exhibit):
+def test_service_rule(node, port, vip, both_nat, endpoints_then, service_walk, exhibit):
     """OUTPUT and PREROUTING lead to KUBE-SERVICES before any other translation, in exactly one iptables back end, and
     KUBE-SERVICES matches ClusterIP, protocol and port and jumps to the port's KUBE-SVC (KUBE-SVL with internalTrafficPolicy Local).
     """  # noqa: D205 - one sentence, over two lines
     exhibit.show("From the hooks to the Service's chain", service_walk.way_in, command=SAVE)
 
-    wrong = judge_rules.judge_service_rule(node.name, port, vip, both_nat, expected_endpoints)
+    wrong = judge_rules.judge_service_rule(node.name, port, vip, both_nat, endpoints_then)
 
     assert not wrong, explain(wrong)
 
 
 @pytest.mark.conclusion(section="§3", see=("ssh {node} 'sudo iptables-save -t nat | grep -E \"^:KUBE-(SVC|SVL|SEP)-\"'",))
-def test_chain_names(node, nat, objects, hash_predicts_kubernetes, exhibit):
+def test_chain_names(node, nat, standing_objects, hash_predicts_kubernetes, exhibit):
     """KUBE-SVC and KUBE-SEP names are the hash of Service port and endpoint; none is missing, orphaned or doubled."""
-    exhibit.show("Each Service port's chains", judge_chain_names.describe(node.name, nat, objects), command=SAVE)
+    exhibit.show("Each Service port's chains", judge_chain_names.describe(node.name, nat, standing_objects), command=SAVE)
 
-    wrong = judge_chain_names.judge_chain_names(node.name, nat, objects)
+    wrong = judge_chain_names.judge_chain_names(node.name, nat, standing_objects)
 
     assert not wrong, explain(wrong)
 
@@ -58,10 +58,10 @@ def test_endpoint_dnat(node, port, endpoints_here, translations, service_walk, e
 
 
 @pytest.mark.conclusion(section="§3", see=(EACH,))
-def test_rules_equal_on_nodes(all_nat, objects, exhibit):
+def test_rules_equal_on_nodes(all_nat, standing_objects, exhibit):
     """Where no policy makes them differ, every node holds the same Service rules, as models."""
-    exhibit.show("The nodes compared", judge_equal_rules.describe(all_nat, objects), command=SAVE)
+    exhibit.show("The nodes compared", judge_equal_rules.describe(all_nat, standing_objects), command=SAVE)
 
-    wrong = judge_equal_rules.judge_equal_rules(all_nat, objects)
+    wrong = judge_equal_rules.judge_equal_rules(all_nat, standing_objects)
 
     assert not wrong, explain(wrong)

@@ -80,10 +80,15 @@ def by_service(objects: ClusterObjects) -> Mapping[tuple[str, str], tuple[Endpoi
 
 def moved(before: ClusterObjects, after: ClusterObjects) -> frozenset[str]:
     """The Services (``namespace/name``) that changed between two readings in what kube-proxy makes rules of."""
-    first, second = ({s.key: (s.cluster_ips, s.ports, *_policies(s)) for s in objects.services} for objects in (before, after))
-    found = {key for key in first.keys() | second.keys() if first.get(key) != second.get(key)}
     one, other = by_service(before), by_service(after)
-    return frozenset(found | {"/".join(key) for key in one.keys() | other.keys() if one.get(key) != other.get(key)})
+    endpoints = frozenset("/".join(key) for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+    return changed_services(before, after) | endpoints
+
+
+def changed_services(before: ClusterObjects, after: ClusterObjects) -> frozenset[str]:
+    """The Services that are new, gone or themselves changed between two readings; their endpoints do not count here."""
+    first, second = ({s.key: (s.cluster_ips, s.ports, *_policies(s)) for s in objects.services} for objects in (before, after))
+    return frozenset(key for key in first.keys() | second.keys() if first.get(key) != second.get(key))
 
 
 def _policies(service: Service) -> tuple[object, ...]:

@@ -101,7 +101,7 @@ def gather(
     """Put side by side what a node holds for a Service port at one of its ClusterIPs.
 
     Args:
-        objects: the API, read before and after with the same endpoints (``same_endpoints``).
+        objects: the API of that time.
         service: the port's Service.
         port: the port.
         vip: the ClusterIP; endpoints of its address family alone count.
@@ -148,22 +148,6 @@ def differing(dataplanes: Dataplanes) -> tuple[Difference, ...]:
 def silent(kubernetes: Dataplanes) -> tuple[str, ...]:
     """The control: the sources that do not even hold the Service ``default/kubernetes``, so that their silence proves nothing."""
     return tuple(view.source for view in kubernetes.views if not view.present or not (view.backends or view.missing))
-
-
-def same_endpoints(before: ClusterObjects, after: ClusterObjects, port: ServicePort) -> bool:
-    """Whether the API said the same of the port's Service and endpoints before and after; if not, observe again."""
-    return _endpoints(before, port) == _endpoints(after, port)
-
-
-def _endpoints(objects: ClusterObjects, port: ServicePort) -> tuple[object, ...]:
-    service = objects.service(f"{port.namespace}/{port.service}")
-    if service is None:
-        return ()
-    facts = frozenset(
-        (e.ip, e.ready, e.serving, e.terminating, e.node_name, e.hints, frozenset(e.ports.items()))
-        for e in objects.endpoints_of(service)
-    )
-    return (service.cluster_ips, service.ports, service.internal_traffic_policy, facts)
 
 
 def _expected(

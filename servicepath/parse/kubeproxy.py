@@ -6,14 +6,13 @@ Samples:
 
     # TYPE kubeproxy_sync_proxy_rules_last_timestamp_seconds gauge
     kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"} 1.7961e+09
-    kubeproxy_sync_proxy_rules_duration_seconds_count{ip_family="IPv4"} 17
+    kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds{ip_family="IPv4"} 1.7961e+09
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 
 from ..model.kubeproxy import ProxySync
 from .errors import ParseError
@@ -59,9 +58,6 @@ def parse_kubeproxy_metrics(text: str) -> ProxySync:
     return ProxySync(
         last=samples.get(f"{prefix}_last_timestamp_seconds", {}),
         queued=samples.get(f"{prefix}_last_queued_timestamp_seconds", {}),
-        count=_whole(samples.get(f"{prefix}_duration_seconds_count", {})),
-        full=_whole(samples.get("kubeproxy_sync_full_proxy_rules_duration_seconds_count", {})),
-        failures=_whole(samples.get(f"{prefix}_iptables_restore_failures_total", {})),
     )
 
 
@@ -73,7 +69,3 @@ def _value(number: int, line: str, text: str) -> float:
     if math.isnan(value):
         raise ParseError("kube-proxy /metrics", number, line, "a number")
     return value
-
-
-def _whole(values: Mapping[str, float]) -> Mapping[str, int]:
-    return {family: int(value) for family, value in values.items()}
