@@ -1,4 +1,4 @@
-"""``python -m lab up | down | status | exec HOST -- COMMAND … | kubectl …``.
+"""``python -m lab up | down | status | set … | upgrade … | restart … | reboot NODE | exec HOST -- COMMAND … | kubectl …``.
 
 Exit status: 0 done; 1 failed, or ``status`` found something wrong; 2 refused, or a wrong command line; 3 ``status`` found no lab.
 """
@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from lab import builds, cluster, host, images, preflight, status, teardown, topology
+from lab import builds, changing, cluster, host, images, preflight, status, teardown, topology
 from lab.errors import LabError
 from lab.locking import only_one
 from lab.paths import ADMIN_KUBECONFIG, INVENTORY, TIMINGS
@@ -38,6 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("up", help="build what is missing, start the lab, wait until it works").set_defaults(run=_up)
     commands.add_parser("down", help="take the lab away, whatever state it is in").set_defaults(run=_down)
     commands.add_parser("status", help="say whether the lab is up and well").set_defaults(run=_status)
+    changing.add(commands)
     inside = commands.add_parser("exec", help="run a command as root on a host of the lab")
     inside.add_argument("host", metavar="HOST")
     inside.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER)
@@ -59,7 +60,8 @@ def _up(_: argparse.Namespace) -> int:
             progress.say(f"clearing away a lab that is not well: {'; '.join(complaints)}")
             teardown.down(progress)
         preflight.check_inotify()
-        modules = builds.build_all(progress)
+        modules = builds.modules()
+        builds.build(modules, progress)
         made = images.prepare(modules, progress)
         cluster.up(wanted, modules, made, progress)
         progress.write(TIMINGS)

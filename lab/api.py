@@ -68,6 +68,14 @@ class Api:
             self._request("PATCH", path, json.dumps(document), {"Content-Type": "application/apply-patch+yaml"})
         return len(documents)
 
+    def patch(self, path: str, change: Mapping[str, Any]) -> None:
+        """Change an object by a strategic merge patch.
+
+        Raises:
+            ApiError: the API refused.
+        """
+        self._request("PATCH", path, json.dumps(change), {"Content-Type": "application/strategic-merge-patch+json"})
+
     def serves(self, root: str, resource: str) -> bool:
         """Tell whether the API has a resource by now, such as "ciliumnodes" below "/apis/cilium.io/v2"."""
         try:

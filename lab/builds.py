@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,13 +19,14 @@ from typing import Any
 import yaml
 
 from lab import toolchain
-from lab.errors import LabError
+from lab.errors import LabError, RefusedError
 from lab.locking import only_one
 from lab.paths import LAB, cache
 from lab.process import run
 from lab.progress import Progress
 
 RECIPES = LAB / "builds.yaml"
+UPGRADES = LAB / "upgrades.yaml"
 MODULES = LAB / "go"
 BUILD_TIMEOUT = 3600.0  # seconds for one program; kube-apiserver from nothing takes some minutes on 2 cores
 
@@ -92,15 +94,31 @@ def modules(recipes: Path = RECIPES) -> dict[str, Module]:
     return {name: Module(name, MODULES / name, recipe) for name, recipe in data.items()}
 
 
-def build_all(progress: Progress) -> dict[str, Module]:
-    """Build what is not in the cache yet and return the modules.
+def cilium_of(version: str, upgrades: Path = UPGRADES) -> Module:
+    """Return the module of a version of Cilium, such as "1.19.5": the lab's own, or one of upgrades.yaml.
+
+    Raises:
+        LabError: neither; the message lists the versions there are.
+    """
+    own = modules()["cilium"]
+    if version == own.version.removeprefix("v"):
+        return own
+    others: dict[str, str] = yaml.safe_load(upgrades.read_text(encoding="utf-8"))
+    if version not in others:
+        there = ", ".join(sorted([own.version.removeprefix("v"), *others]))
+        raise RefusedError(f"no Cilium {version} here; there are {there} (lab/upgrades.yaml)")
+    said = f"-X 'github.com/cilium/cilium/pkg/version.ciliumVersion={{bare_version}} {others[version]}'"
+    return Module("cilium", MODULES / f"cilium-{version}", {**own.recipe, "ldflags": [said]})
+
+
+def build(every: Mapping[str, Module], progress: Progress) -> None:
+    """Build what of some modules is not in the cache yet.
 
     Raises:
         LabError: a build failed; the message has Go's own words. What was built before stays and is not built again.
     """
-    every = modules()
     if _complete(every):
-        return every
+        return
     with only_one(progress, "cache"):
         missing = [(module, name) for module in every.values() for name in module.missing()]
         go = toolchain.find(progress)
@@ -110,10 +128,9 @@ def build_all(progress: Progress) -> dict[str, Module]:
             progress.say(f"building {name} ({module.recipe['module']} {module.version}), {index} of {len(missing)}")
             with progress.step(f"built {name}"):
                 _build(module, name, go)
-    return every
 
 
-def _complete(every: dict[str, Module]) -> bool:
+def _complete(every: Mapping[str, Module]) -> bool:
     return not any(module.missing() or ("assets" in module.recipe and not module.assets.exists()) for module in every.values())
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from lab import cgroups, components, filesystem, host, inventory, kubeconfig, network, pki, readiness, ssh, status
+from lab import chart, components, filesystem, host, inventory, kubeconfig, network, pki, readiness, ssh, state, status
 from lab.api import Api
 from lab.builds import Module
 from lab.errors import LabError
@@ -16,6 +16,7 @@ from lab.images import Images
 from lab.paths import ADMIN_KUBECONFIG, PROJECT, RUN, SUITE_KUBECONFIG, logs, node_folder
 from lab.process import run
 from lab.progress import Progress
+from lab.settings import Settings
 from lab.state import State
 from lab.templates import render
 from lab.topology import Topology
@@ -31,7 +32,7 @@ Result = TypeVar("Result")
 
 @dataclass
 class Cluster:
-    """A lab that is being brought up: what it is made of and what runs of it."""
+    """A lab that is being brought up or changed: what it is made of and what runs of it."""
 
     topology: Topology
     modules: Mapping[str, Module]
@@ -44,6 +45,19 @@ class Cluster:
         """Start a component on a host and record it."""
         process = self.hosts[name].start(component, argv)
         self.state.components.setdefault(name, {})[component] = process
+        self.state.save()
+
+    def end_component(self, name: str, component: str) -> None:
+        """End a component on a host, where it runs, and return once it is gone."""
+        process = self.state.components[name].pop(component, None)
+        if process is not None:
+            self.hosts[name].end(component, process)
+        self.state.save()
+
+    def settled(self, settings: Settings) -> None:
+        """Record the set-up that was seen to work, and write the inventory that pins it."""
+        inventory.write(self.topology, settings, self.modules["kubernetes"].version)
+        self.state.settings, self.state.phase = settings, "ready"
         self.state.save()
 
 
@@ -68,10 +82,25 @@ def up(topology: Topology, modules: Mapping[str, Module], images: Images, progre
     with progress.step("kubelet and kube-proxy started, manifests applied"):
         _start_nodes(cluster)
     _await_ready(cluster)
-    versions = {name: modules[name].version for name in ("cilium", "kubernetes")}
-    inventory.write(topology, {**versions, "cilium": versions["cilium"].removeprefix("v")})
-    cluster.state.phase = "ready"
-    cluster.state.save()
+    cluster.settled(own_settings(modules))
+
+
+def own_settings(modules: Mapping[str, Module]) -> Settings:
+    """Return the set-up with which the lab comes up."""
+    return Settings(modules["cilium"].version.removeprefix("v"))
+
+
+def running(topology: Topology, modules: Mapping[str, Module], images: Images, progress: Progress) -> Cluster:
+    """Return the lab that is up, to be changed.
+
+    Raises:
+        LabError: there is none, or it was not brought up (or changed) to the end.
+    """
+    recorded = state.read()
+    if recorded is None or recorded.settings is None or recorded.phase != "ready":
+        raise LabError("the lab is not up, or not whole: python -m lab up")
+    hosts = {name: LabHost(name, init) for name, init in recorded.inits.items()}
+    return Cluster(topology, modules, images, progress, recorded, hosts)
 
 
 def _start_hosts(cluster: Cluster) -> None:
@@ -87,20 +116,21 @@ def _start_hosts(cluster: Cluster) -> None:
         filesystem.fill_node(node, topology, authority, cluster.images.names["pause"])
         cluster.images.copy_databases(node_folder(node.name) / "containerd")
     nodes = {node.name for node in topology.nodes}
-    starts = {each.name: partial(host.start, each.name, _staged(cluster, each.name in nodes, each.name)) for each in topology.hosts}
+    starts = {each.name: partial(host.start, each.name, staged(cluster, each.name in nodes, each.name)) for each in topology.hosts}
     cluster.hosts = _at_once(starts)
     cluster.state.inits = {name: each.init for name, each in cluster.hosts.items()}
     cluster.state.save()
 
 
-def _staged(cluster: Cluster, is_node: bool, name: str) -> list[Staged]:
+def staged(cluster: Cluster, is_node: bool, name: str) -> list[Staged]:
+    """Return what of this machine a host gets: a place for its Pods' logs; a node also the programs and images."""
     pods = logs() / name / "pods"
-    pods.mkdir(parents=True)
-    staged = [Staged(pods, "pods", writable=True)]
+    pods.mkdir(parents=True, exist_ok=True)
+    given = [Staged(pods, "pods", writable=True)]
     if is_node:
-        staged += [Staged(cluster.modules["kubernetes"].target, "programs"), Staged(cluster.modules["cilium"].target, "cilium")]
-        staged += cluster.images.staged()
-    return staged
+        given += [Staged(cluster.modules["kubernetes"].target, "programs"), Staged(cluster.modules["cilium"].target, "cilium")]
+        given += cluster.images.staged()
+    return given
 
 
 def _start_control_plane(cluster: Cluster) -> None:
@@ -122,7 +152,7 @@ def _start_control_plane(cluster: Cluster) -> None:
 def _start_nodes(cluster: Cluster) -> None:
     topology, images = cluster.topology, cluster.images.names
     api = Api(topology)
-    api.apply(_definitions(cluster))
+    api.apply(chart.definitions(cluster.modules["cilium"]))
     until(
         lambda: None if api.serves("/apis/cilium.io/v2", "ciliumnodes") else "not served yet",
         "Cilium's resource definitions",
@@ -132,25 +162,10 @@ def _start_nodes(cluster: Cluster) -> None:
     for node in topology.nodes:
         cluster.start_component(node.name, "kubelet", components.kubelet(node))
         cluster.start_component(node.name, "kube-proxy", components.kube_proxy(node, topology))
-    api.apply(_cilium(cluster))
+    values = chart.values(topology, images, own_settings(cluster.modules))
+    api.apply(chart.rendered(cluster.modules, values))
     api.apply(render("workloads.yaml.j2", topology=topology, images=images))
     api.apply(RBAC.read_text(encoding="utf-8"))
-
-
-def _definitions(cluster: Cluster) -> str:
-    """Return Cilium's own resource definitions: applied first, no agent has to wait for the operator to bring them."""
-    folder = cluster.modules["cilium"].assets / "pkg/k8s/apis/cilium.io/client/crds"
-    return "\n---\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.yaml")))
-
-
-def _cilium(cluster: Cluster) -> str:
-    """Return Cilium's chart, rendered by Helm with the lab's values."""
-    values = render("cilium-values.yaml.j2", topology=cluster.topology, images=cluster.images.names, cgroup_root=cgroups.unified())
-    chart = cluster.modules["cilium"].assets / "install/kubernetes/cilium"
-    version = cluster.modules["kubernetes"].version.removeprefix("v")
-    helm = cluster.modules["helm"].program("helm")
-    options = ["--namespace", "kube-system", "--kube-version", version, "--values", "-"]
-    return run([helm, "template", "cilium", chart, *options], stdin=values)
 
 
 def _await_ready(cluster: Cluster) -> None:

@@ -28,7 +28,7 @@ def etcd() -> Argv:
     """Return etcd's command: TLS with client certificates, and no wait for a disk, since nothing here outlives the lab."""
     return [
         "etcd",
-        "--data-dir=/run/servicepath/etcd",
+        "--data-dir=/var/lib/etcd",
         "--unsafe-no-fsync",
         f"--listen-client-urls={ETCD}",
         f"--advertise-client-urls={ETCD}",
@@ -102,7 +102,7 @@ def kubelet(node: KubernetesNode) -> Argv:
     ]
 
 
-def kube_proxy(node: KubernetesNode, topology: Topology) -> Argv:
+def kube_proxy(node: KubernetesNode, topology: Topology, mode: str = "iptables") -> Argv:
     """Return kube-proxy's command: a process of the node, as k3s runs it, with its state at 127.0.0.1:10249.
 
     The three conntrack settings are zero (leave alone) because their sysctls belong to the machine, not to a network namespace.
@@ -111,7 +111,7 @@ def kube_proxy(node: KubernetesNode, topology: Topology) -> Argv:
         f"{PROGRAMS}/kube-proxy",
         f"--kubeconfig={KUBECONFIGS}/kube-proxy.kubeconfig",
         f"--hostname-override={node.name}",
-        "--proxy-mode=iptables",
+        f"--proxy-mode={mode}",
         f"--cluster-cidr={topology.cluster.cidr}",
         "--metrics-bind-address=127.0.0.1:10249",
         "--conntrack-max-per-core=0",

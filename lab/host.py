@@ -37,7 +37,9 @@ ENVIRONMENT = {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8"}
 JOIN = ["sh", "-c", 'while [ "$1" != -- ]; do echo $$ > "$1" || exit; shift; done; shift; exec "$@"', "join"]
 # Note the process id as the host sees it, then become the component.
 AS_COMPONENT = ["sh", "-c", 'echo $$ > "/run/servicepath/$0.pid" && exec "$@"']
+NOTHING = Path("/dev/null")
 START_TIMEOUT = 20.0  # seconds
+END_TIMEOUT = 30.0
 
 
 @dataclass(frozen=True)
@@ -71,15 +73,16 @@ class LabHost:
         joined = [str(path) for path in cgroups.joined_files(self.name)]
         return [*JOIN, *joined, "--", "nsenter", "-t", str(self.init.pid), "-a", *(str(word) for word in command)]
 
-    def run(self, command: Sequence[str | Path], timeout: float = 60) -> "subprocess.CompletedProcess[str]":
-        """Run a command inside to its end and return what it said, whatever its exit status.
+    def run(self, command: Sequence[str | Path], timeout: float = 60, stdin: Path = NOTHING) -> "subprocess.CompletedProcess[str]":
+        """Run a command inside to its end, with a file of this machine as its input, and return what it said, whatever its exit status.
 
         Raises:
             LabError: no end after ``timeout`` seconds.
         """
         argv = self.argv(command)
         try:
-            return subprocess.run(argv, capture_output=True, text=True, timeout=timeout, env=ENVIRONMENT, check=False, input="")
+            with stdin.open("rb") as given:
+                return subprocess.run(argv, capture_output=True, text=True, timeout=timeout, env=ENVIRONMENT, check=False, stdin=given)
         except subprocess.TimeoutExpired as error:
             raise LabError(f"{self.name}: {shown([str(word) for word in command])}: no end after {timeout:.0f} s") from error
 
@@ -109,6 +112,22 @@ class LabHost:
         if begun is None:
             raise LabError(f"{self.name}: {name} ended at once (see {log})")
         return Process(pid, begun)
+
+    def end(self, name: str, component: Process) -> None:
+        """Ask a component to end, and return once it is gone.
+
+        Raises:
+            LabError: it does not end; the message names its log.
+        """
+        if self.runs(component):
+            self.run(["kill", str(component.pid)])
+        until(
+            lambda: "it still runs" if self.runs(component) else None,
+            f"{self.name}: ending {name}",
+            seconds=END_TIMEOUT,
+            every=0.02,
+            where=str(self.log(name)),
+        )
 
     def log(self, name: str) -> Path:
         """Return the log of a component of this host."""

@@ -27,6 +27,7 @@ from lab.process import run
 from lab.progress import Progress
 
 TABLE = LAB / "images.yaml"
+CILIUM = ("cilium", "cilium-operator")  # the images that follow Cilium's version
 REPOSITORY = "localhost/servicepath-lab"
 SNAPSHOTS = "io.containerd.snapshotter.v1.overlayfs/snapshots"
 BLOBS = "io.containerd.content.v1.content/blobs"
@@ -41,8 +42,10 @@ class Images:
     names: Mapping[str, str]
 
     def staged(self) -> list[Staged]:
-        """Return the folders that every node mounts read-only: the layers' files and the blobs."""
-        below = [*(f"{SNAPSHOTS}/{path.name}" for path in sorted((self.folder / SNAPSHOTS).iterdir())), BLOBS]
+        """Return the folders that every node mounts read-only: each layer's files and each blob."""
+        # Each by itself: a node can then add layers and blobs of its own, as an upgrade does.
+        below = [str(path.relative_to(self.folder)) for path in sorted((self.folder / SNAPSHOTS).iterdir())]
+        below += [str(path.relative_to(self.folder)) for path in sorted((self.folder / BLOBS).glob("*/*"))]
         return [Staged(self.folder / path, f"containerd/{path}") for path in below]
 
     def copy_databases(self, target: Path) -> None:
@@ -62,7 +65,7 @@ def prepare(modules: Mapping[str, Module], progress: Progress) -> Images:
         LabError: a package, a program or containerd failed; the message says which.
     """
     table = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
-    names = {name: f"{REPOSITORY}/{name}:{_tag(image, modules)}" for name, image in table["images"].items()}
+    names = {name: _name(name, image, modules) for name, image in table["images"].items()}
     images = Images(cache() / "images" / f"containerd-{_key(table, names, modules)}", names)
     if images.folder.exists():
         return images
@@ -70,6 +73,12 @@ def prepare(modules: Mapping[str, Module], progress: Progress) -> Images:
         if not images.folder.exists():
             _fill(images, table, modules, progress)
     return images
+
+
+def names_with(images: Images, cilium: Module) -> dict[str, str]:
+    """Return the images' names, Cilium's in another version."""
+    table = yaml.safe_load(TABLE.read_text(encoding="utf-8"))["images"]
+    return {name: _name(name, table[name], {"cilium": cilium}) if name in CILIUM else full for name, full in images.names.items()}
 
 
 def _fill(images: Images, table: Mapping[str, Any], modules: Mapping[str, Module], progress: Progress) -> None:
@@ -82,7 +91,7 @@ def _fill(images: Images, table: Mapping[str, Any], modules: Mapping[str, Module
     for name, image in table["images"].items():
         with progress.step(f"put together the image {name}"):
             path = work / f"{name}.tar"
-            files = {target: _source(source, modules) for target, source in image["files"].items()}
+            files = {target: source(said, modules) for target, said in image["files"].items()}
             layer = archive.Layer(files, image.get("links", {}), image.get("folders", []), base if image.get("base") else None)
             archive.write(path, images.names[name], layer, image["command"], table["base"]["leave_out"])
             archives.append(path)
@@ -109,17 +118,22 @@ def _base(recipe: Mapping[str, Any], progress: Progress) -> Path:
     return path
 
 
-def _source(source: str, modules: Mapping[str, Module]) -> Path:
-    if source.startswith("/"):
-        path = Path(source)
-    elif ":" in source:
-        name, _, asset = source.partition(":")
+def source(said: str, modules: Mapping[str, Module]) -> Path:
+    """Return the file or folder that a source of images.yaml means.
+
+    Raises:
+        LabError: it is not there.
+    """
+    if said.startswith("/"):
+        path = Path(said)
+    elif ":" in said:
+        name, _, asset = said.partition(":")
         path = modules[name].assets / asset
     else:
-        name, _, program = source.partition("/")
+        name, _, program = said.partition("/")
         path = modules[name].program(program)
     if not path.exists():
-        raise LabError(f"{TABLE}: {source} is not there: {path}")
+        raise LabError(f"{TABLE}: {said} is not there: {path}")
     return path
 
 
@@ -129,9 +143,9 @@ def _module_of(image: Mapping[str, Any], modules: Mapping[str, Module]) -> Modul
     return next((modules[name] for name in names if name in modules), None)
 
 
-def _tag(image: Mapping[str, Any], modules: Mapping[str, Module]) -> str:
+def _name(name: str, image: Mapping[str, Any], modules: Mapping[str, Module]) -> str:
     module = _module_of(image, modules)
-    return module.version if module else "1"
+    return f"{REPOSITORY}/{name}:{module.version if module else 1}"
 
 
 def _key(table: Mapping[str, Any], names: Mapping[str, str], modules: Mapping[str, Module]) -> str:

@@ -6,18 +6,20 @@ from typing import Any
 import yaml
 
 from lab.paths import INVENTORY
+from lab.settings import Settings
 from lab.ssh import USER
 from lab.topology import Topology
 
 API_PID = "$(cat /run/servicepath/kube-apiserver.pid)"
 
 
-def content(topology: Topology, versions: dict[str, str]) -> dict[str, Any]:
+def content(topology: Topology, settings: Settings, kubernetes: str) -> dict[str, Any]:
     """Return the inventory; relative paths in it are meant from the folder that it lies in.
 
     Args:
         topology: the lab.
-        versions: of "kubernetes" (with its v) and "cilium" (without), pinned as what the suite must find.
+        settings: the set-up that it has, pinned as what the suite must find.
+        kubernetes: its version, with its v.
     """
     return {
         "kubeconfig": "kubeconfig.yaml",
@@ -28,21 +30,20 @@ def content(topology: Topology, versions: dict[str, str]) -> dict[str, Any]:
         "pods": [f"default/client-{node.name}" for node in topology.nodes],
         "api_outage": {"node": topology.master.name, "do": f"kill -STOP {API_PID}", "undo": f"kill -CONT {API_PID}"},
         "expect": {
-            "proxy_mode": "iptables",
-            "kube_proxy_replacement": "False",
-            "socket_lb": False,
             "routing": "tunnel",
             "tunnel": "vxlan",
-            "cluster_cidr": str(topology.cluster.cidr),
-            **versions,
+            # Only kube-proxy's iptables rules show which CIDR it was given.
+            **({"cluster_cidr": str(topology.cluster.cidr)} if settings.pins().get("proxy_mode") == "iptables" else {}),
+            **settings.pins(),
+            "kubernetes": kubernetes,
         },
     }
 
 
-def write(topology: Topology, versions: dict[str, str], path: Path = INVENTORY) -> None:
+def write(topology: Topology, settings: Settings, kubernetes: str, path: Path = INVENTORY) -> None:
     """Write the inventory; that it is there says that the lab is ready."""
     text = "# Written by `python -m lab up`; gone after `python -m lab down`.\n"
-    text += yaml.safe_dump(content(topology, versions), sort_keys=False)
+    text += yaml.safe_dump(content(topology, settings, kubernetes), sort_keys=False)
     partial = path.with_suffix(".partial")
     partial.write_text(text, encoding="utf-8")
     partial.rename(path)

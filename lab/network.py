@@ -7,7 +7,7 @@ from typing import Any
 from lab.errors import LabError
 from lab.paths import MACHINE_LEG, NETNS, PREFIX
 from lab.process import run
-from lab.topology import Topology
+from lab.topology import Host, Topology
 
 SWITCH = f"{PREFIX}lan"
 GATEWAY = f"{PREFIX}gateway"
@@ -38,14 +38,33 @@ def create(topology: Topology) -> None:
     run(["ip", "-n", SWITCH, "link", "set", BRIDGE, "up"])
     _add_host(topology, GATEWAY, "gateway", lan.gateway)
     for host in topology.hosts:
-        name = namespace(host.name)
-        _add_host(topology, name, host.name, host.address)
-        run(["ip", "-n", name, "route", "add", "default", "via", str(lan.gateway)])
-    for node in topology.nodes:
-        run(["ip", "netns", "exec", namespace(node.name), "sysctl", "-qw", *NODE_SYSCTLS])
+        _add_lan_host(topology, host)
     _plug_in(MACHINE_LEG, None, "machine")
     run(["ip", "addr", "add", f"{lan.machine}/{lan.network.prefixlen}", "dev", MACHINE_LEG])
     run(["ip", "link", "set", MACHINE_LEG, "up"])
+
+
+def plug_anew(topology: Topology, host: Host) -> None:
+    """Replace a host's network namespace by a new one with the same address, MAC address included, as after a reboot.
+
+    Raises:
+        LabError: ``ip`` failed; the message has its command.
+    """
+    name, interface = namespace(host.name), topology.lan.interface
+    links = json.loads(run(["ip", "-n", name, "-j", "link", "show", "dev", interface]))
+    run(["ip", "-n", SWITCH, "link", "del", "dev", host.name])
+    run(["ip", "netns", "del", name])
+    _add_lan_host(topology, host, links[0]["address"])
+
+
+def _add_lan_host(topology: Topology, host: Host, mac: str | None = None) -> None:
+    name = namespace(host.name)
+    _add_host(topology, name, host.name, host.address)
+    if mac is not None:
+        run(["ip", "-n", name, "link", "set", "dev", topology.lan.interface, "address", mac])
+    run(["ip", "-n", name, "route", "add", "default", "via", str(topology.lan.gateway)])
+    if host in topology.nodes:
+        run(["ip", "netns", "exec", name, "sysctl", "-qw", *NODE_SYSCTLS])
 
 
 def _add_host(topology: Topology, name: str, port: str, address: IPv4Address) -> None:

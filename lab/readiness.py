@@ -12,11 +12,15 @@ from typing import Any
 
 from lab.api import Api, ApiError
 from lab.host import LabHost
+from lab.settings import Settings
 from lab.topology import Topology
 
 CILIUM_DBG = "/opt/servicepath-lab/cilium/cilium-dbg"
 # A rule of kube-proxy (v1.34, iptables mode) that sends a packet to a backend, as iptables-save writes it.
 DNAT = re.compile(r"^-A KUBE-SEP-\S+ -p (?P<protocol>\w+) .*--to-destination (?P<to>\S+)$", re.MULTILINE)
+# The same in nftables mode, as nft 1.0 lists it: meta l4proto udp dnat to 10.42.1.5:53
+NFT_DNAT = re.compile(r"l4proto (?P<protocol>\w+) dnat to (?P<to>\S+)")
+SYNCED = re.compile(r'^kubeproxy_sync_proxy_rules_last_timestamp_seconds(?:\{ip_family="IPv4"\})? (?!0$)\S+$', re.MULTILINE)
 SERVICES = (("kube-system", "kube-dns"), ("default", "resolver"))
 
 
@@ -51,6 +55,19 @@ def pods_ready(api: Api, topology: Topology) -> str | None:
     return f"Pods Ready: {', '.join(missing)}" if missing else None
 
 
+def pods_started(api: Api, node: str, since: str) -> str | None:
+    """Every Pod of a node is Ready, by containers that were started at ``since`` (RFC 3339, UTC) or later."""
+    pods = api.get(f"/api/v1/pods?fieldSelector=spec.nodeName={node}")["items"]
+    old = [pod["metadata"]["name"] for pod in pods if not _is_ready(pod) or _started(pod) < since]
+    return f"not started again: {', '.join(sorted(old))}" if old else None
+
+
+def _started(pod: Mapping[str, Any]) -> str:
+    """Return when the first of a Pod's running containers was started; "" where one does not run."""
+    states = (container["state"] for container in pod["status"].get("containerStatuses") or [])
+    return min((state["running"]["startedAt"] if "running" in state else "" for state in states), default="")
+
+
 def backends(api: Api) -> list[Backend]:
     """Return every ready address behind the lab's Services, port by port."""
     found = []
@@ -75,15 +92,48 @@ def endpoints_complete(api: Api, topology: Topology) -> str | None:
     return None if number == wanted else f"{number} of {wanted} backends in the EndpointSlices"
 
 
-def proxy_rules(host: LabHost, wanted: Iterable[Backend]) -> str | None:
-    """kube-proxy's nat table on a node has a DNAT rule for every backend."""
-    done = host.run(["iptables-save", "-t", "nat"])
+def proxy_state(host: LabHost, wanted: Iterable[Backend], settings: Settings) -> str | None:
+    """kube-proxy's rules on a node are all there, and none of another mode; none at all where Cilium replaces it."""
+    others = {"iptables", "nftables"} if settings.kpr else {"iptables", "nftables"} - {settings.proxy_mode}
+    for mode in sorted(others):
+        if left := _there(host, mode):
+            return f"{host.name}: {len(left)} rules of kube-proxy in {mode} mode are still there"
+    return None if settings.kpr else proxy_rules(host, wanted, settings.proxy_mode)
+
+
+def proxy_synced(host: LabHost, mode: str) -> str | None:
+    """The kube-proxy that runs now is in the mode and has written its rules once."""
+    said = host.run(["curl", "-s", "-m", "1", "http://127.0.0.1:10249/proxyMode"]).stdout.strip()
+    if said != mode:
+        return f"{host.name}: kube-proxy says {said or 'nothing'} of its mode, not {mode}"
+    metrics = host.run(["curl", "-s", "-m", "2", "http://127.0.0.1:10249/metrics"]).stdout
+    return None if SYNCED.search(metrics) else f"{host.name}: kube-proxy has not synced yet"
+
+
+def agent_status(host: LabHost, settings: Settings) -> str | None:
+    """Cilium's agent on a node runs in the version and with the settings."""
+    done = host.run([CILIUM_DBG, "status", "-o", "json"])
     if done.returncode != 0:
-        return f"{host.name}: iptables-save: {done.stderr.strip()}"
-    there = {(rule["protocol"], rule["to"]) for rule in DNAT.finditer(done.stdout)}
+        return f"{host.name}: cilium-dbg status: {(done.stderr or done.stdout).strip()[-300:]}"
+    status = json.loads(done.stdout)
+    replacement = status["kube-proxy-replacement"]
+    said = status["cilium"]["msg"].split()[0], replacement["mode"], replacement["features"]["socketLB"].get("enabled", False)
+    wanted = settings.cilium, str(settings.kpr), settings.socket_lb
+    return None if said == wanted else f"{host.name}: the agent says {said} of version, KubeProxyReplacement and socket LB, not {wanted}"
+
+
+def proxy_rules(host: LabHost, wanted: Iterable[Backend], mode: str = "iptables") -> str | None:
+    """kube-proxy's rules on a node translate to every backend."""
+    there = _there(host, mode)
     wanted_rules = [(backend.protocol.lower(), f"{backend.address}:{backend.target}") for backend in wanted]
     missing = [f"{to}/{protocol}" for protocol, to in wanted_rules if (protocol, to) not in there]
     return f"{host.name}: no kube-proxy rule for {', '.join(missing)}" if missing else None
+
+
+def _there(host: LabHost, mode: str) -> set[tuple[str, str]]:
+    """Return where kube-proxy's rules of a mode lead: (protocol, address:port); nothing where there are none."""
+    argv, rules = (["iptables-save", "-t", "nat"], DNAT) if mode == "iptables" else (["nft", "list", "table", "ip", "kube-proxy"], NFT_DNAT)
+    return {(rule["protocol"], rule["to"]) for rule in rules.finditer(host.run(argv).stdout)}
 
 
 def cilium_maps(host: LabHost, wanted: Iterable[Backend]) -> str | None:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from lab.paths import STATE
+from lab.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,14 @@ class Process:
 
 @dataclass
 class State:
-    """The lab's state: ``phase`` is "starting" until everything was seen to work, then "ready".
+    """The lab's state: ``phase`` is "starting" until everything was seen to work, then "ready", and "changing" while it is changed.
 
-    ``inits`` has each host's process 1 as this machine sees it; ``components`` has, by host and name, each component as
-    the host itself sees it.
+    ``settings`` is the set-up that was seen to work last, None before the first. ``inits`` has each host's process 1 as this
+    machine sees it; ``components`` has, by host and name, each component as the host itself sees it.
     """
 
     phase: str = "starting"
+    settings: Settings | None = None
     inits: dict[str, Process] = field(default_factory=dict)
     components: dict[str, dict[str, Process]] = field(default_factory=dict)
 
@@ -50,6 +52,7 @@ def read(path: Path = STATE) -> State | None:
         return None
     return State(
         phase=data["phase"],
+        settings=Settings(**data["settings"]) if data.get("settings") else None,
         inits={host: Process(**process) for host, process in data["inits"].items()},
         components={
             host: {name: Process(**process) for name, process in processes.items()} for host, processes in data["components"].items()

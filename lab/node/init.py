@@ -42,10 +42,14 @@ def main(plan: dict) -> None:  # type: ignore[type-arg]  # JSON: checked by the 
 
 
 def stage(staged: list[list[str]], folder: Path) -> None:
-    """Mount folders of the machine below the host's own, where later mounts do not hide them."""
+    """Mount folders and files of the machine below the host's own, where later mounts do not hide them."""
     for source, below, mode in staged:
         target = folder / below
-        target.mkdir(parents=True, exist_ok=True)
+        if Path(source).is_dir():
+            target.mkdir(parents=True, exist_ok=True)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.touch()
         mount("--bind", source, str(target))
         if mode == "ro":
             mount("-o", "remount,bind,ro", str(target))
