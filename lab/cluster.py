@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from lab import chart, components, filesystem, host, inventory, kubeconfig, network, pki, readiness, ssh, state, status
-from lab.api import Api
+from lab.api import Api, ApiError
 from lab.builds import Module
 from lab.errors import LabError
 from lab.host import LabHost, Staged
@@ -189,15 +189,20 @@ def _await_ready(cluster: Cluster) -> None:
 
 
 def _unless_ended(started: State, check: Callable[[], str | None]) -> str | None:
-    """Ask a check; a component that has ended is no state to wait for.
+    """Ask a check; a component that has ended is no state to wait for, and an API server that is too busy to answer is one.
 
     Raises:
-        LabError: one has ended.
+        LabError: a component has ended.
     """
     gone = status.ended(started)
     if gone:
         raise LabError("; ".join(gone))
-    return check()
+    try:
+        return check()
+    except ApiError as error:
+        if error.code:
+            raise
+        return str(error)
 
 
 def _at_once(calls: Mapping[str, Callable[[], Result]]) -> dict[str, Result]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lab import cluster, paths, status
+from lab.api import ApiError
 from lab.errors import LabError
 from lab.state import Process, State, start_time
 from lab.waiting import until
@@ -50,3 +51,21 @@ def test_nobody_waits_for_what_an_ended_component_should_bring(started: State):
 def test_while_all_run_the_check_decides(started: State):
     del started.components["master"]["kubelet"]
     assert cluster._unless_ended(started, lambda: "not yet") == "not yet"
+
+
+def test_a_busy_api_server_is_waited_for_and_a_refusal_is_not(started: State):
+    del started.components["master"]["kubelet"]
+    answers = iter([ApiError("GET /api/v1/pods: The read operation timed out"), None])
+
+    def check() -> None:
+        answer = next(answers)
+        if answer:
+            raise answer
+
+    until(lambda: cluster._unless_ended(started, check), "the Pods", seconds=3600, every=0)
+
+    def refused() -> None:
+        raise ApiError("GET /api/v1/pods: 403 Forbidden", 403)
+
+    with pytest.raises(ApiError, match="403"):
+        cluster._unless_ended(started, refused)
