@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Callable
+from typing import TypeVar
 
 from .model.baseline import Baseline
+from .model.watched import Summary
 from .parse.baseline import parse_baseline
 from .parse.errors import ParseError
+from .parse.watch_summary import parse_watch_summary
+
+T = TypeVar("T")
 
 
 class BaselineError(Exception):
@@ -20,8 +26,21 @@ def load(path: pathlib.Path) -> Baseline:
     Raises:
         BaselineError: it cannot be read, is cut off, of a newer schema, or something else.
     """
+    return _load(path, parse_baseline)
+
+
+def load_watch(path: pathlib.Path) -> Summary:
+    """Read what servicepath.watch wrote.
+
+    Raises:
+        BaselineError: it cannot be read, is cut off, of another schema, or something else.
+    """
+    return _load(path, parse_watch_summary)
+
+
+def _load(path: pathlib.Path, parse: Callable[[str], T]) -> T:
     try:
-        return parse_baseline(path.read_text(encoding="utf-8"))
+        return parse(path.read_text(encoding="utf-8"))
     except OSError as wrong:
         raise BaselineError(f"{path}: cannot be read: {wrong.strerror}") from wrong
     except UnicodeDecodeError as wrong:

@@ -22,7 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Compare, print the lines, write the files; return the exit status."""
     said = _parser().parse_args(arguments)
     try:
-        found = compare(baselines.load(said.before), baselines.load(said.after), _rules(said.inventory))
+        watch = baselines.load_watch(said.watch) if said.watch else None
+        found = compare(baselines.load(said.before), baselines.load(said.after), _rules(said.inventory), watch)
         for path, write in ((said.html, comparison_html.write), (said.json, comparison_json.write)):
             if path:
                 baselines.check_writable(path)
@@ -49,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("before", type=pathlib.Path, metavar="BEFORE", help="what pytest --baseline-out wrote")
     parser.add_argument("after", type=pathlib.Path, metavar="AFTER", help="the same of the later run")
     parser.add_argument("--inventory", type=pathlib.Path, metavar="FILE", help="whose rules (upgrade: expect:) count; ./inventory.yaml")
+    parser.add_argument("--watch", type=pathlib.Path, metavar="FILE", help="what servicepath.watch wrote in between: judged too")
     parser.add_argument("--html", type=pathlib.Path, metavar="FILE", help="write the comparison as a page")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the comparison for programs")
     return parser

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from .baseline import Baseline, Fact, Judged, Timing
 from .upgrade_rules import BUILT_IN, Change, Rule, decide
+from .watched import Summary, fact_lines
 
 
 class Standing(enum.Enum):
@@ -54,13 +55,14 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs compared; ``unmet`` are the inventory's expectations that met nothing."""
+    """Two runs compared; ``unmet`` are the inventory's expectations that met nothing, ``watch`` what was felt in between."""
 
     before: Baseline
     after: Baseline
     conclusions: tuple[Difference, ...]
     facts: tuple[Difference, ...]
     unmet: tuple[Rule, ...] = ()
+    watch: Summary | None = None
 
     def standing(self, *wanted: Standing) -> tuple[Difference, ...]:
         """The differences that mean this, conclusions first."""
@@ -78,6 +80,7 @@ class Comparison:
         for when, run in (("before", self.before), ("after", self.after)):
             if run.unfinished:
                 lines.append(f"the run {when} is not whole: {run.unfinished}")
+        lines += [f"the watch in between: {line}" for line in self.watch.unseen] if self.watch else []
         return tuple(lines)
 
     @property
@@ -90,13 +93,14 @@ class AnotherCluster(ValueError):
     """The two runs are not of one cluster."""
 
 
-def compare(before: Baseline, after: Baseline, rules: Sequence[Rule] = ()) -> Comparison:
+def compare(before: Baseline, after: Baseline, rules: Sequence[Rule] = (), watch: Summary | None = None) -> Comparison:
     """Compare two runs.
 
     Args:
         before: the earlier run.
         after: the later one.
         rules: the inventory's; the first that fits decides, and the built-in ones come after them.
+        watch: what was felt in between; None: nobody watched.
 
     Raises:
         AnotherCluster: the two name different clusters; the text says by what.
@@ -105,10 +109,11 @@ def compare(before: Baseline, after: Baseline, rules: Sequence[Rule] = ()) -> Co
         raise AnotherCluster(f"a baseline of another cluster: {why}")
     every = (*rules, *BUILT_IN)
     conclusions = tuple(_conclusions(before.judged, after.judged, every))
-    facts = (*_facts(before.facts, after.facts, every), *_timings(before.timings, after.timings, every))
-    met = {id(rule) for rule in rules for change in _changes(before, after) if rule.fits(change)}
+    meant = tuple(_felt_changes(watch)) if watch else ()
+    facts = (*_facts(before.facts, after.facts, every), *_timings(before.timings, after.timings, every), *_felt(meant, every))
+    met = {id(rule) for rule in rules for change in (*_changes(before, after), *meant) if rule.fits(change)}
     unmet = tuple(rule for rule in rules if rule.standing == "expected" and id(rule) not in met)
-    return Comparison(before, after, _worst_first(conclusions), _worst_first(facts), unmet)
+    return Comparison(before, after, _worst_first(conclusions), _worst_first(facts), unmet, watch)
 
 
 def _worst_first(found: Iterable[Difference]) -> tuple[Difference, ...]:
@@ -123,6 +128,18 @@ def _changes(before: Baseline, after: Baseline) -> Iterator[Change]:
     for key, old, new in _paired(before.facts, after.facts):
         yield _fact_change(key, old, new)
     yield from (change for change, _, _ in _timing_changes(before.timings, after.timings))
+
+
+def _felt_changes(watch: Summary) -> Iterator[Change]:
+    """What was felt at each place while it changed, against nothing, which is what should be felt."""
+    for felt in watch.felt:
+        lines = fact_lines(felt)
+        yield Change("fact", "felt while it changed", felt.subject, "changed" if lines else "same", ("nothing",), lines or ("nothing",))
+
+
+def _felt(changes: Iterable[Change], rules: Sequence[Rule]) -> Iterator[Difference]:
+    for change in changes:
+        yield Difference(change.subject, change.name, change.kind, change.before, change.after, *_decided(change, rules))
 
 
 def _paired(before: Iterable[_Keyed], after: Iterable[_Keyed]) -> Iterator[tuple[tuple[str, str], _Keyed | None, _Keyed | None]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from servicepath.model.comparison import Comparison, Difference, Standing
 
-from . import comparison_text, files
+from . import comparison_text, files, watch_picture
 from .comparison_view import grouped
 from .html import environment, own_text
 
@@ -34,6 +34,8 @@ def render(found: Comparison) -> str:
         changed=grouped(each for each in changed if not _configures(each)),
         configuration=grouped(each for each in changed if _configures(each)),
         stayed=grouped(each for each in found.conclusions if each.standing is Standing.SAME),
+        watched=found.watch,
+        picture=watch_picture.draw(found.watch) if found.watch else None,
         same=grouped(each for each in found.facts if each.standing is Standing.SAME),
     )
 

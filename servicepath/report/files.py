@@ -13,6 +13,7 @@ def write_whole(path: Path, text: str) -> None:
     Raises:
         OSError: the folder cannot be made or written to, or the disk is full.
     """
+    path = path.absolute()  # as mkstemp makes its own: both by one way, also where the working folder was reached by another
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

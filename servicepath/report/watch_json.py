@@ -1,0 +1,20 @@
+"""A watch as one JSON document: written for programs and for the comparison, which reads it by parse/watch_summary.py.
+
+The fields of model/watched.Summary by their names, beside ``kind`` and ``schema``. Times are Unix time, spans are in seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+from servicepath.model.watched import Summary
+from servicepath.parse.watch_summary import KIND, SCHEMA
+
+from . import files
+
+
+def write(found: Summary, path: Path) -> None:
+    """Write it whole or not at all."""
+    files.write_whole(path, json.dumps({"kind": KIND, "schema": SCHEMA, **dataclasses.asdict(found)}) + "\n")
