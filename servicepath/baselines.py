@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import pathlib
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -20,12 +23,20 @@ class BaselineError(Exception):
     """A file cannot be used as a baseline; the text is one line."""
 
 
+_SUITE = pathlib.Path(__file__).resolve().parent.parent
+
+# A recording of a large cluster takes minutes to be judged again.
+_REPLAY_TIMEOUT = 1800
+
+
 def load(path: pathlib.Path) -> Baseline:
-    """Read a baseline.
+    """Read a baseline, or judge a recording again to get one.
 
     Raises:
         BaselineError: it cannot be read, is cut off, of a newer schema, or something else.
     """
+    if path.is_dir() or path.name.endswith(".tar.zst"):
+        return _replayed(path)
     return _load(path, parse_baseline)
 
 
@@ -36,6 +47,21 @@ def load_watch(path: pathlib.Path) -> Summary:
         BaselineError: it cannot be read, is cut off, of another schema, or something else.
     """
     return _load(path, parse_watch_summary)
+
+
+def _replayed(recording: pathlib.Path) -> Baseline:
+    """The baseline of a recording: a run of the suite on it, in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="servicepath-") as folder:
+        kept = pathlib.Path(folder) / "baseline.json"
+        # With "=": pytest takes a bare path for a place to look for its configuration.
+        said = (f"--replay={recording.absolute()}", f"--reports={folder}", f"--baseline-out={kept}")
+        argv = [sys.executable, "-m", "pytest", "-q", *said]
+        done = subprocess.run(argv, cwd=_SUITE, capture_output=True, text=True, timeout=_REPLAY_TIMEOUT)
+        if not kept.exists():
+            lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
+            wrong = next((line for line in lines if line.startswith("ERROR: ")), lines[-1] if lines else "nothing was said")
+            raise BaselineError(f"{recording}: it could not be judged: {wrong.removeprefix('ERROR: ').removeprefix(f'{recording}: ')}")
+        return _load(kept, parse_baseline)
 
 
 def _load(path: pathlib.Path, parse: Callable[[str], T]) -> T:

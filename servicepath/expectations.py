@@ -20,6 +20,8 @@ class Section(pydantic.BaseModel):
 class UpgradeRule(Section):
     """What a change between two runs means; text is a shell pattern. Exactly one of ``fact`` and ``conclusion`` is given."""
 
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True)
+
     fact: Text | None = None
     conclusion: Text | None = None
     where: Text | None = None

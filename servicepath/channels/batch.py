@@ -90,6 +90,10 @@ class BatchChannel:
         """The connection as a person would try it."""
         raise NotImplementedError
 
+    def root_shell(self) -> tuple[str, ...]:
+        """The command line, here, of a root shell there that reads its commands from standard input."""
+        raise NotImplementedError
+
     def _execute(self, script: bytes, timeout: float) -> Finished:
         raise NotImplementedError
 

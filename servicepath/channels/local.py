@@ -29,5 +29,9 @@ class LocalChannel(BatchChannel):
         """The connection as a person would try it."""
         return "sudo -n /bin/sh -c id"
 
+    def root_shell(self) -> tuple[str, ...]:
+        """A shell of this machine."""
+        return ("/bin/sh", "-c", f"exec {LAUNCH}")
+
     def _execute(self, script: bytes, timeout: float) -> Finished:
         return self.backend.execute(f"exec {LAUNCH}", stdin=script, timeout=timeout)

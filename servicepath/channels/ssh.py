@@ -97,6 +97,10 @@ class SshChannel(BatchChannel):
         options = [word for flag, value in said if value for word in (flag, str(value))]
         return shlex.join(("ssh", *options, self.host, "sudo -n /bin/sh -c id"))
 
+    def root_shell(self) -> tuple[str, ...]:
+        """The ssh command line of a shell there."""
+        return tuple(self.backend.argv(LAUNCH))
+
     def close(self) -> None:
         """Tell the multiplexing master to exit, so that no ssh is left behind."""
         if self._socket.exists():

@@ -76,12 +76,15 @@ class Comparison:
     @property
     def unseen(self) -> tuple[str, ...]:
         """What could not be compared, a line each."""
-        lines = [f"{each.name}{f' on {each.subject}' if each.subject else ''}: {each.because}" for each in self.standing(Standing.UNSEEN)]
-        for when, run in (("before", self.before), ("after", self.after)):
-            if run.unfinished:
-                lines.append(f"the run {when} is not whole: {run.unfinished}")
-        lines += [f"the watch in between: {line}" for line in self.watch.unseen] if self.watch else []
-        return tuple(lines)
+        unseen = self.standing(Standing.UNSEEN)
+        return (*(f"{each.name}{f' on {each.subject}' if each.subject else ''}: {each.because}" for each in unseen), *self.partial)
+
+    @property
+    def partial(self) -> tuple[str, ...]:
+        """Which of the runs was not whole, or of the watch in between, and why."""
+        runs = (("before", self.before), ("after", self.after))
+        broken = (f"the run {when} is not whole: {run.unfinished}" for when, run in runs if run.unfinished)
+        return (*broken, *(f"the watch in between: {line}" for line in self.watch.unseen)) if self.watch else tuple(broken)
 
     @property
     def exit_status(self) -> int:

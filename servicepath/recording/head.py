@@ -21,7 +21,7 @@ from .model import SCHEMA, Head, RecordingError
 _LIBRARIES = ("pytest", "scapy", "dnspython", "kubernetes")
 
 # What of the inventory verdicts depend on, and nothing of how to connect.
-_OF_INVENTORY = frozenset({"services", "pods", "probes", "api_outage", "expect", "cluster_domain"})
+_OF_INVENTORY = frozenset({"services", "pods", "probes", "api_outage", "expect", "upgrade", "cluster_domain"})
 
 
 def of_run(inventory: Inventory, options: Options, *, lan_client: bool) -> Head:

@@ -36,10 +36,13 @@ def lines(found: Comparison) -> Iterator[str]:
         yield from _lines_of(group)
     if len(groups) > _MOST:
         yield f"✗ and {len(groups) - _MOST} more"
-    for line in found.unseen[:_MOST]:
-        yield visible(_short(f"! {line}"))
-    if len(found.unseen) > _MOST:
-        yield f"! and {len(found.unseen) - _MOST} more"
+    unseen = grouped(found.standing(Standing.UNSEEN))
+    for group in unseen[:_MOST]:
+        yield visible(_short(f"! {group.first.name}{f' on {group.where}' if group.where else ''}: {group.first.because}"))
+    if len(unseen) > _MOST:
+        yield f"! and {len(unseen) - _MOST} more"
+    for line in found.partial:
+        yield visible(f"! {line}")
     for rule in found.unmet:
         yield visible(f"– upgrade: expect: {rule} met nothing")
 

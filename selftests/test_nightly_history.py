@@ -1,0 +1,318 @@
+"""The nights: a week of them in the history, and a history file that is locked, full, damaged or of another schema."""
+
+import dataclasses
+import html.parser
+import itertools
+import pathlib
+import re
+import sqlite3
+
+import pytest
+from comparison_sample import PATH, baseline, with_fact, with_outcome
+
+from servicepath.model.baseline import Identity, Timing
+from servicepath.model.history import History, Outcome, Pace, Strip, Trend
+from servicepath.nightly import history
+from servicepath.nightly.history import HistoryError
+from servicepath.nightly.night import BASELINE, Night
+from servicepath.nightly.retention import Keep
+from servicepath.nightly.state import State
+from servicepath.report import baseline_json, history_html
+
+KEEP = Keep(30, 90, 10**9)
+HOSTILE = "<script>alert('x')</script>"
+
+
+@pytest.fixture
+def state(tmp_path):
+    return State(tmp_path / "state", KEEP)
+
+
+def night(state, day, run):
+    """One night of December: its folder as a run leaves it."""
+    run = dataclasses.replace(run, started=f"2026-12-{day:02} 02:00:00 UTC")
+    folder = state.nights / f"2026-12-{day:02}T020000Z"
+    folder.mkdir()
+    (folder / "report.html").write_text("report")
+    baseline_json.write(run, folder / BASELINE)
+    return Night(folder, run, 9.5)
+
+
+def week():
+    """Seven nights: an upgrade before the third, a fault in the fourth and fifth, and one node out of reach in the seventh."""
+    old, new = baseline("1.19.1"), baseline("1.19.5")
+    fault = with_outcome(new, "pod-answers", "worker1", "failed", "worker1: no answer")
+    unseen = with_fact(with_outcome(new, "no-interface", "worker2", "error", "timed out"), "worker2", "routes", unseen="ssh: timed out")
+    slow = dataclasses.replace(new, timings=(Timing(PATH, (0.002, 0.003, 0.002)),))
+    return (old, old, new, fault, fault, slow, unseen)
+
+
+def remembered(state):
+    """What became of each night of the week."""
+    return [state.remember(night(state, day, run)) for day, run in enumerate(week(), 1)]
+
+
+def test_a_week_with_an_upgrade_and_two_faults(state):
+    told = remembered(state)
+
+    assert [status for status, *_ in told] == [0, 0, 0, 4, 4, 0, 3]
+    assert [troubles for *_, troubles in told] == [[]] * 7
+    assert [line for _, line, *_ in told] == [
+        "2026-12-01 02:00:00 UTC: held: 2 conclusions, 0 skipped; the first night",
+        "2026-12-02 02:00:00 UTC: held: 2 conclusions, 0 skipped; since last night: nothing changed",
+        "2026-12-03 02:00:00 UTC: held: 2 conclusions, 0 skipped; since last night: Cilium 1.19.1 → 1.19.5",
+        "2026-12-04 02:00:00 UTC: broken: 1 of 2 conclusions (pod-answers); since last night: newly broken: pod-answers (worker1)",
+        "2026-12-05 02:00:00 UTC: broken: 1 of 2 conclusions (pod-answers); since last night: nothing changed",
+        "2026-12-06 02:00:00 UTC: held: 2 conclusions, 0 skipped; since last night: holds now: pod-answers (worker1)",
+        "2026-12-07 02:00:00 UTC: could not be seen: 1 of 2 conclusions (no-interface); "
+        "since last night: no more to be seen: no-interface (worker2)",
+    ]
+
+
+def test_the_week_stands_in_the_history(state):
+    remembered(state)
+    with history.opened(state.history) as db:
+        told = history.read(db)
+    strips = {strip.conclusion: strip for strip in told.strips}
+
+    assert [each.outcome for each in strips["pod-answers"].outcomes] == ["passed"] * 3 + ["failed"] * 2 + ["passed"] * 2
+    assert strips["pod-answers"].outcomes[3] == Outcome("failed", 1, 3, ("worker1",))
+    assert (strips["pod-answers"].first_broken, strips["pod-answers"].broken_now) == (3, None)
+    assert strips["pod-answers"].flake_ratio == pytest.approx(2 / 6)
+    assert strips["no-interface"].outcomes[6].outcome == "error"
+    assert [night.versions["Cilium"] for night in told.nights] == ["1.19.1"] * 2 + ["1.19.5"] * 5
+    assert told.trends[0].paces[5] == Pace(0.002, 0.002, 0.0025)
+
+
+def test_the_page_shows_the_week(state):
+    remembered(state)
+    page = (state.folder / "history.html").read_text()
+    row = page[page.index("<code>pod-answers</code>") :]
+
+    assert re.findall(r'<span class="\w+" title="[^"]*" role="img" [^>]*>(.)</span>', row[: row.index("</tr>")]) == list("✓✓✓✗✗✓✓")
+    assert "first seen broken 2026-12-04 02:00:00 UTC" in row
+    assert "33%" in row[: row.index("</tr>")]
+    assert "Cilium 1.19.1 → 1.19.5" in page
+    assert page.count("<polyline") == 1
+    assert 'href="nights/2026-12-07T020000Z/report.html"' in page
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
+
+
+def test_each_night_has_its_comparison(state):
+    remembered(state)
+
+    assert "1.19.1 → 1.19.5" in (state.nights / "2026-12-03T020000Z" / "comparison.html").read_text()
+    assert not (state.nights / "2026-12-01T020000Z" / "comparison.html").exists()
+
+
+def test_a_page_whose_reports_are_gone_links_to_none(state):
+    remembered(state)
+    with history.opened(state.history) as db:
+        page = history_html.render(history.read(db))
+
+    assert "report.html" not in page
+
+
+def test_what_nodes_say_is_escaped():
+    strip = Strip(HOSTILE, HOSTILE, (Outcome("failed", 1, 1, (HOSTILE, '" onmouseover="x')),))
+    page = history_html.render(History((), (), (Trend(HOSTILE, (Pace(1, 1, 1),)),)))
+    told = [(tag, dict(attrs)) for tag, attrs in elements(page)]
+    with_strip = history_html.render(dataclasses.replace(one_night(), strips=(strip,)))
+
+    assert HOSTILE not in page + with_strip
+    assert not any("onmouseover" in attrs for _, attrs in [*told, *elements_of(with_strip)])
+
+
+def one_night():
+    """A history of one night."""
+    run = baseline()
+    path = pathlib.Path(":memory:")
+    with history.opened(path) as db:
+        history.add(db, "2026-12-01T020000Z", run, 0, HOSTILE)
+        return history.read(db)
+
+
+def elements(page):
+    """Every element of a page with its attributes."""
+    found = []
+    parser = html.parser.HTMLParser()
+    parser.handle_starttag = lambda tag, attrs: found.append((tag, attrs))
+    parser.feed(page)
+    return found
+
+
+def elements_of(page):
+    return [(tag, dict(attrs)) for tag, attrs in elements(page)]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "flake", "now", "first"),
+    [
+        ("", None, None, None),
+        ("p", None, None, None),
+        ("pfpf", 1.0, 3, 1),
+        ("pp.ff", 1 / 3, 3, 3),
+        ("ffss", 0.0, None, 0),
+        ("pef", 0.5, 2, 2),
+        ("ff.", 0.0, 0, 0),
+    ],
+)
+def test_flips_and_streaks(outcomes, flake, now, first):
+    names = {"p": "passed", "f": "failed", "e": "error", "s": "skipped"}
+    strip = Strip("x", "", tuple(None if each == "." else Outcome(names[each], 1, 1) for each in outcomes))
+
+    assert strip.flake_ratio == (flake if flake is None else pytest.approx(flake))
+    assert (strip.broken_now, strip.first_broken) == (now, first)
+
+
+def test_a_locked_history_is_one_line_and_the_night_comes_in_with_the_next(state, monkeypatch):
+    first, second, third = week()[:3]
+    state.remember(night(state, 1, first))
+    other = sqlite3.connect(state.history, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    monkeypatch.setattr("servicepath.nightly.history.sqlite3.connect", quick(sqlite3.connect))
+
+    status, line, _, troubles = state.remember(night(state, 2, second))
+    other.execute("ROLLBACK")
+    other.close()
+    state.remember(night(state, 3, third))
+
+    assert (status, "nothing changed" in line) == (0, True)
+    assert len(troubles) == 1
+    assert "another program has locked it" in troubles[0]
+    assert kept(state) == ["2026-12-01T020000Z", "2026-12-02T020000Z", "2026-12-03T020000Z"]
+
+
+def quick(connect):
+    """A connection that waits for nobody."""
+    return lambda path, timeout, **rest: connect(path, timeout=0.01, **rest)
+
+
+def kept(state):
+    """The nights in the history."""
+    with history.opened(state.history) as db:
+        return sorted(history.names(db))
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(state, monkeypatch):
+    first, second, third = week()[:3]
+    state.remember(night(state, 1, first))
+    connect = sqlite3.connect
+
+    def full(*arguments, **rest):
+        db = connect(*arguments, **rest)
+        db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
+        return db
+
+    monkeypatch.setattr("servicepath.nightly.history.sqlite3.connect", full)
+    many = (dataclasses.replace(judged, case=f"{judged.case} {n}") for n in range(2000) for judged in second.judged)
+    big = dataclasses.replace(second, judged=tuple(many))
+    *_, troubles = state.remember(night(state, 2, big))
+    monkeypatch.undo()
+
+    assert len(troubles) == 1
+    assert "no space is left on its disk" in troubles[0]
+    assert kept(state) == ["2026-12-01T020000Z"]
+    state.remember(night(state, 3, third))
+    assert kept(state) == ["2026-12-01T020000Z", "2026-12-02T020000Z", "2026-12-03T020000Z"]
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: b"no database, only text" * 99, lambda data: data[:4096] + b"\xff" * (len(data) - 4096)], ids=["other", "pages"]
+)
+def test_a_damaged_history_is_one_line_stays_as_it_is_and_is_made_anew_from_the_nights(state, damage):
+    runs = week()
+    for day, run in enumerate(runs[:3], 1):
+        state.remember(night(state, day, run))
+    spoilt = damage(state.history.read_bytes())
+    state.history.write_bytes(spoilt)
+
+    status, _, _, troubles = state.remember(night(state, 4, runs[3]))
+
+    assert (status, len(troubles)) == (4, 1)
+    assert "it is damaged" in troubles[0]
+    assert state.history.read_bytes() == spoilt
+    state.history.rename(state.folder / "damaged.sqlite")
+    state.remember(night(state, 5, runs[4]))
+    assert kept(state) == [f"2026-12-0{day}T020000Z" for day in range(1, 6)]
+
+
+def test_a_history_of_a_newer_schema_is_one_line_and_stays_as_it_is(state):
+    db = sqlite3.connect(state.history)
+    db.execute("CREATE TABLE tomorrow (x)")
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+    before = state.history.read_bytes()
+
+    *_, troubles = state.remember(night(state, 1, baseline()))
+
+    assert len(troubles) == 1
+    assert "found 99: use a newer servicepath" in troubles[0]
+    assert state.history.read_bytes() == before
+
+
+def test_each_older_schema_is_brought_up_with_what_is_in_it(tmp_path):
+    for version in range(1, len(history.MIGRATIONS)):
+        path = tmp_path / f"{version}.sqlite"
+        db = sqlite3.connect(path)
+        for migrate in history.MIGRATIONS[:version]:
+            migrate(db)
+        db.execute("INSERT INTO night (name, started, status) VALUES ('2026-11-01T020000Z', '2026-11-01 02:00:00 UTC', 0)")
+        db.execute(f"PRAGMA user_version = {version}")
+        db.commit()
+        db.close()
+        with history.opened(path) as db:
+            history.add(db, "2026-12-01T020000Z", baseline(), 0, "")
+            told = history.read(db)
+
+        assert [night.name for night in told.nights] == ["2026-11-01T020000Z", "2026-12-01T020000Z"]
+        assert told.nights[0].versions == {}
+
+
+def test_a_migration_that_breaks_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "h.sqlite"
+    with history.opened(path) as db:
+        history.add(db, "2026-12-01T020000Z", baseline(), 0, "")
+
+    def broken(db):
+        db.execute("DELETE FROM night")
+        db.execute("no SQL at all")
+
+    monkeypatch.setattr(history, "MIGRATIONS", (*history.MIGRATIONS, broken))
+    with pytest.raises(HistoryError, match="syntax error"), history.opened(path):
+        pass
+    monkeypatch.undo()
+    with history.opened(path) as db:
+        assert history.names(db) == {"2026-12-01T020000Z"}
+
+
+def test_nights_of_another_cluster_stay_out_of_the_history(state):
+    state.remember(night(state, 1, baseline()))
+    other = dataclasses.replace(baseline(), identity=Identity("another", ("10.43.0.1",), ()))
+    *_, troubles = state.remember(night(state, 2, other))
+
+    assert len(troubles) == 1
+    assert "it holds the nights of another cluster" in troubles[0]
+    assert kept(state) == ["2026-12-01T020000Z"]
+    assert (state.nights / "2026-12-02T020000Z" / BASELINE).exists()
+
+
+def test_the_history_forgets_the_oldest(tmp_path):
+    with history.opened(tmp_path / "h.sqlite") as db:
+        for day in range(1, 10):
+            history.add(db, f"2026-12-0{day}T020000Z", baseline(), 0, "")
+        history.forget(db, 3)
+
+        assert sorted(history.names(db)) == [f"2026-12-0{day}T020000Z" for day in (7, 8, 9)]
+        assert db.execute("SELECT count(DISTINCT night) FROM verdict").fetchone() == (3,)
+
+
+def test_a_latency_with_a_gap_is_drawn_in_two_pieces():
+    paces = [Pace(0.001, 0.0005, 0.002)] * 2 + [None] + [Pace(0.004, 0.003, 0.005)] * 2
+    drawn = history_html.spark(Trend("p", tuple(paces)))
+    heights = [float(point.split(",")[1]) for line in drawn.lines for point in line.split()]
+
+    assert len(drawn.lines) == len(drawn.bands) == 2
+    assert all(0 <= height <= history_html.HEIGHT for height in heights)
+    assert list(itertools.accumulate(heights, min)) == heights  # slower is higher up
+    assert drawn.change == "× 4.0"

@@ -1,0 +1,234 @@
+"""Two nights at once: the second waits or says who is at it, and a killed run's lock frees itself."""
+
+import contextlib
+import datetime
+import email.utils
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import types
+
+import pytest
+
+from servicepath.nightly import lease as leases
+from servicepath.nightly import locks
+from servicepath.nightly.lease import LeaseLock
+from servicepath.nightly.locks import HeldByAnother, on_the_cluster, on_this_machine
+from servicepath.nightly.node_lock import NodeLock
+from servicepath.observation import CouldNotSee
+
+HOLD = "import sys\nfrom servicepath.nightly.locks import on_this_machine\nimport pathlib\n" \
+       "with on_this_machine(pathlib.Path(sys.argv[1]), 0):\n    print('held', flush=True)\n    sys.stdin.read()\n"  # fmt: skip
+
+
+HOLD_NODE = "import sys\nsys.path.insert(0, sys.argv[1])\nfrom test_nightly_locks import Here, NodeLock\n" \
+            "lock = NodeLock(Here(), 'killed', sys.argv[2])\nassert lock.take() is None\nprint('held', flush=True)\nsys.stdin.read()\n"  # fmt: skip
+
+
+@contextlib.contextmanager
+def another_process(path):
+    """A process that holds the file."""
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "held\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_second_run_on_a_machine_says_who_is_at_it(tmp_path):
+    with (
+        another_process(tmp_path / "lock") as other,
+        pytest.raises(HeldByAnother, match=rf"another run has .*lock: .*@.*, process {other.pid}, since 20"),
+        on_this_machine(tmp_path / "lock", 0),
+    ):
+        pass
+
+
+def test_the_second_run_on_a_machine_waits_so_long_and_no_longer(tmp_path):
+    with another_process(tmp_path / "lock"), pytest.raises(HeldByAnother), on_this_machine(tmp_path / "lock", 0.05):
+        pass
+
+
+def test_a_killed_runs_file_is_free_at_once(tmp_path):
+    with another_process(tmp_path / "lock") as other:
+        threading.Timer(0.1, os.kill, (other.pid, signal.SIGKILL)).start()
+        with on_this_machine(tmp_path / "lock", 30):
+            assert str(os.getpid()) in (tmp_path / "lock").read_text()
+
+    with on_this_machine(tmp_path / "lock", 0):
+        pass
+
+
+class Api:
+    """The Leases of an API server of our own, and its clock."""
+
+    def __init__(self):
+        self.now = datetime.datetime(2026, 11, 30, 2, 0, tzinfo=datetime.UTC)
+        self.lease = None
+        self.status = None
+        self.version = 0
+        self.before_put = None
+        self.configuration = types.SimpleNamespace(host="https://10.0.0.1:6443")
+
+    def param_serialize(self, method, path, *, header_params, body, auth_settings):
+        """What the client library makes of a request."""
+        return method, path, body
+
+    def call_api(self, method, path, body, *, _request_timeout):
+        """Send it."""
+        status, answer = self.status or self.answer(method, json.loads(json.dumps(body)))
+        date = email.utils.format_datetime(self.now, usegmt=True)
+        return types.SimpleNamespace(
+            status=status, read=lambda: json.dumps(answer).encode(), getheader=lambda name: date if name == "Date" else None
+        )
+
+    def answer(self, method, body):
+        """HTTP status and document."""
+        if method == "GET":
+            return (200, self.lease) if self.lease else (404, {"details": {"kind": "leases"}})
+        if self.before_put:
+            act, self.before_put = self.before_put, None
+            act()
+        stale = (self.lease is not None) if method == "POST" else body["metadata"].get("resourceVersion") != str(self.version)
+        if stale:
+            return 409, {"message": "the object has been modified"}
+        self.version += 1
+        self.lease = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}}
+        return 200, self.lease
+
+    def after(self, seconds):
+        """Let time pass."""
+        self.now += datetime.timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def api():
+    return Api()
+
+
+def test_one_run_has_the_lease_and_the_other_is_told(api):
+    first, second = LeaseLock(api, "root@ops1"), LeaseLock(api, "root@ops2")
+
+    assert first.take() is None
+    assert second.take() == "root@ops1"
+    first.release()
+    assert second.take() is None
+    second.release()
+
+
+def test_a_killed_runs_lease_frees_itself(api):
+    killed, second = LeaseLock(api, "killed"), LeaseLock(api, "root@ops2")
+    killed.take()
+    killed._ended.set()  # nobody renews it any more
+
+    api.after(leases.DURATION - 1)
+    assert second.take() == "killed"
+    api.after(2)
+    assert second.take() is None
+    killed.release()  # it was not killed after all: what is another's by now stays so
+    assert api.lease["spec"]["holderIdentity"] == "root@ops2"
+    second.release()
+
+
+def test_a_lease_is_renewed_while_it_is_held(api):
+    renewed = threading.Event()
+    lock = LeaseLock(api, "root@ops1", duration=0.03)
+    lock.take()
+    api.before_put = renewed.set
+
+    assert renewed.wait(30)
+    lock.release()
+
+
+def test_of_two_that_are_as_quick_one_has_it(api):
+    first, second = LeaseLock(api, "first"), LeaseLock(api, "second")
+    api.before_put = lambda: first.take()
+
+    assert second.take() is not None
+    assert api.lease["spec"]["holderIdentity"] == "first"
+    first.release()
+
+
+@pytest.mark.parametrize(("status", "answer"), [(403, {}), (401, {}), (404, {"details": {"kind": "namespaces"}})])
+def test_without_the_right_there_is_no_lease(api, status, answer):
+    api.status = status, answer
+
+    with pytest.raises(CouldNotSee, match="no Lease in servicepath-test"):
+        LeaseLock(api, "root@ops1").take()
+
+
+def test_the_second_run_on_a_cluster_waits(api):
+    first, second = LeaseLock(api, "first"), LeaseLock(api, "second")
+    first.take()
+    threading.Timer(0.1, first.release).start()
+
+    with on_the_cluster(second, 30, retry=0.02):
+        assert api.lease["spec"]["holderIdentity"] == "second"
+    assert api.lease["spec"]["holderIdentity"] == ""
+
+
+def test_or_says_who_is_at_it(api):
+    first = LeaseLock(api, "root@ops1, process 7")
+    first.take()
+
+    with pytest.raises(HeldByAnother, match="another run is at this cluster: root@ops1, process 7"), on_the_cluster(LeaseLock(api, "x"), 0):
+        pass
+    first.release()
+
+
+class Here:
+    """A node that is this machine, without root."""
+
+    node = "master"
+
+    def __init__(self, *argv):
+        self.argv = argv or ("/bin/sh",)
+
+    def root_shell(self):
+        """A shell of this machine."""
+        return self.argv
+
+    def by_hand(self):
+        """The connection as a person would try it."""
+        return "ssh master"
+
+
+def test_a_file_on_a_node_is_one_runs_at_a_time_and_nothing_is_left(tmp_path):
+    file = tmp_path / "it's a lock"
+    first, second = NodeLock(Here(), "root@ops1's", str(file)), NodeLock(Here(), "root@ops2", str(file))
+
+    assert first.take() is None
+    assert second.take() == "root@ops1's (by master)"
+    first.release()
+    assert not file.exists()
+    assert second.take() is None
+    second.release()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_runs_file_on_a_node_frees_itself(tmp_path):
+    file = tmp_path / "lock"
+    process = subprocess.Popen([sys.executable, "-c", HOLD_NODE, os.path.dirname(__file__), str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    assert NodeLock(Here(), "second", str(file)).take() == "killed (by master)"
+
+    process.kill()
+    process.communicate()
+
+    with on_the_cluster(NodeLock(Here(), "second", str(file)), 30, retry=0.02):
+        assert file.read_text() == "second\n"
+
+
+@pytest.mark.parametrize("argv", [("/bin/sh", "-c", "echo no way >&2; exit 255"), ("/bin/sh", "-c", "PATH=/nowhere; exec /bin/sh")])
+def test_a_node_without_a_shell_or_flock_has_no_lock(tmp_path, argv):
+    with pytest.raises(CouldNotSee, match="no lock on this node"):
+        NodeLock(Here(*argv), "root@ops1", str(tmp_path / "lock")).take()
+
+
+def test_who_we_are_names_machine_and_process():
+    assert f"process {os.getpid()}, since " in locks.holder()

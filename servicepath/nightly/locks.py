@@ -1,0 +1,109 @@
+"""Two runs at once: one at a time on this machine and one at a time on the cluster; who comes second waits, or says who is at it.
+
+On this machine it is a locked file: the kernel frees it with the process, however that ends. On the cluster it is a Lease, or where
+that is not allowed a locked file on the first node, held by a shell there that ends with the connection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pathlib
+import platform
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+RETRY = 5.0  # seconds between two looks at the cluster's lock
+
+
+class HeldByAnother(Exception):
+    """Somebody else has the lock; the text says who, since when."""
+
+
+class ClusterLock(Protocol):
+    """A lock that the cluster keeps."""
+
+    def take(self) -> str | None:
+        """Take it; None, or who has it. Raises CouldNotSee when this kind of lock is not to be had here."""
+
+    def release(self) -> None:
+        """Give it back."""
+
+
+def holder() -> str:
+    """Who we are: ``root@ops1, process 4711, since 2026-11-30 02:00:00 UTC``."""
+    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    user = os.environ.get("USER") or str(os.getuid())
+    return f"{user}@{platform.node() or 'a machine without a name'}, process {os.getpid()}, since {since}"
+
+
+@contextlib.contextmanager
+def on_this_machine(path: pathlib.Path, wait: float) -> Iterator[None]:
+    """Hold the file; it stays, and frees itself with the process.
+
+    Raises:
+        HeldByAnother: somebody else had it for all of ``wait`` seconds.
+        OSError: the file cannot be made.
+    """
+    with path.open("a+", encoding="utf-8") as file:
+        if not _locked(file.fileno(), wait):
+            file.seek(0)
+            raise HeldByAnother(f"another run has {path}: {file.read().strip() or 'it does not say who it is'}")
+        file.truncate(0)
+        file.write(holder() + "\n")
+        file.flush()
+        try:
+            yield
+        finally:
+            file.truncate(0)
+
+
+def _locked(descriptor: int, wait: float) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        if wait <= 0:
+            return False
+    earlier = signal.signal(signal.SIGALRM, _time_is_up)
+    signal.setitimer(signal.ITIMER_REAL, wait)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except _TimeIsUp:
+        return False
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, earlier)
+    return True
+
+
+class _TimeIsUp(Exception):
+    pass
+
+
+def _time_is_up(*_: Any) -> None:
+    raise _TimeIsUp
+
+
+@contextlib.contextmanager
+def on_the_cluster(lock: ClusterLock, wait: float, *, retry: float = RETRY) -> Iterator[None]:
+    """Hold the cluster's lock.
+
+    Raises:
+        HeldByAnother: somebody else had it for all of ``wait`` seconds.
+        CouldNotSee: this kind of lock is not to be had.
+    """
+    end, pause = time.monotonic() + wait, threading.Event()
+    while who := lock.take():
+        left = end - time.monotonic()
+        if left <= 0:
+            raise HeldByAnother(f"another run is at this cluster: {who}")
+        pause.wait(min(retry, left))
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,81 @@
+"""One night: the suite, run into a folder of its own; whatever becomes of it, the folder says so."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from .. import baselines
+from ..baselines import BaselineError
+from ..model.baseline import Baseline
+from ..report import baseline_json
+
+SUITE = pathlib.Path(__file__).resolve().parent.parent.parent
+BASELINE = "baseline.json"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Night:
+    """One night's folder and what was found; ``took`` in seconds."""
+
+    folder: pathlib.Path
+    run: Baseline
+    took: float
+
+
+def run(nights: pathlib.Path, arguments: Sequence[str], *, record: bool, limit: float) -> Night:
+    """Run the suite.
+
+    Args:
+        nights: the folder of all nights; a new one is made in it.
+        arguments: for pytest.
+        record: whether all that is seen is kept, to be judged again.
+        limit: seconds after which the run is ended.
+
+    Raises:
+        OSError: the folder cannot be made or written to.
+    """
+    started = time.time()
+    folder = nights / time.strftime("%Y-%m-%dT%H%M%SZ", time.gmtime(started))
+    folder.mkdir(parents=True)
+    said = [f"--reports={folder}", f"--baseline-out={folder / BASELINE}"]
+    said += [f"--record={folder / 'recording.tar.zst'}"] if record else []
+    why = _pytest([*said, *arguments], folder / "pytest.log", limit)
+    took = time.time() - started
+    return Night(folder, _kept(folder, started, why), took)
+
+
+def _pytest(arguments: Sequence[str], log: pathlib.Path, limit: float) -> str | None:
+    """Why the run came to no end of its own; None when it did."""
+    with log.open("wb") as output:
+        try:
+            subprocess.run(
+                [sys.executable, "-m", "pytest", "-q", "--color=no", *arguments], cwd=SUITE, stdin=subprocess.DEVNULL,
+                stdout=output, stderr=subprocess.STDOUT, timeout=limit,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return f"ended after {limit:.0f} s (--limit)"
+    return None
+
+
+def _kept(folder: pathlib.Path, started: float, why: str | None) -> Baseline:
+    """What the run kept, or an empty one in its place that says why there is none."""
+    if (folder / BASELINE).exists():
+        try:
+            return baselines.load(folder / BASELINE)
+        except BaselineError as wrong:
+            why = str(wrong)
+    at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(started))
+    empty = Baseline(at, None, (), (), (), (), why or last_words(folder / "pytest.log"))
+    baseline_json.write(empty, folder / BASELINE)
+    return empty
+
+
+def last_words(log: pathlib.Path) -> str:
+    """The line of pytest's output that says most of why it did not run."""
+    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    return next((line for line in lines if line.startswith(("ERROR", "INTERNALERROR"))), lines[-1] if lines else "it said nothing")
