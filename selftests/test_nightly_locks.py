@@ -20,12 +20,22 @@ from servicepath.nightly.locks import HeldByAnother, on_the_cluster, on_this_mac
 from servicepath.nightly.node_lock import NodeLock
 from servicepath.observation import CouldNotSee
 
-HOLD = "import sys\nfrom servicepath.nightly.locks import on_this_machine\nimport pathlib\n" \
-       "with on_this_machine(pathlib.Path(sys.argv[1]), 0):\n    print('held', flush=True)\n    sys.stdin.read()\n"  # fmt: skip
-
-
-HOLD_NODE = "import sys\nsys.path.insert(0, sys.argv[1])\nfrom test_nightly_locks import Here, NodeLock\n" \
-            "lock = NodeLock(Here(), 'killed', sys.argv[2])\nassert lock.take() is None\nprint('held', flush=True)\nsys.stdin.read()\n"  # fmt: skip
+HOLD = """
+import pathlib, sys
+from servicepath.nightly.locks import on_this_machine
+with on_this_machine(pathlib.Path(sys.argv[1]), 0):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+HOLD_NODE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from test_nightly_locks import Here, NodeLock
+lock = NodeLock(Here(), "killed", sys.argv[2])
+assert lock.take() is None
+print("held", flush=True)
+sys.stdin.read()
+"""
 
 
 @contextlib.contextmanager
@@ -213,7 +223,8 @@ def test_a_file_on_a_node_is_one_runs_at_a_time_and_nothing_is_left(tmp_path):
 
 def test_a_killed_runs_file_on_a_node_frees_itself(tmp_path):
     file = tmp_path / "lock"
-    process = subprocess.Popen([sys.executable, "-c", HOLD_NODE, os.path.dirname(__file__), str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    argv = [sys.executable, "-c", HOLD_NODE, os.path.dirname(__file__), str(file)]
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "held\n"
     assert NodeLock(Here(), "second", str(file)).take() == "killed (by master)"
 
