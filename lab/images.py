@@ -106,7 +106,8 @@ def _base(recipe: Mapping[str, Any], progress: Progress) -> Path:
     digest = hashlib.sha256(json.dumps([recipe["suite"], recipe["packages"]]).encode()).hexdigest()[:12]
     path = cache() / "images" / f"base-{digest}.tar"
     if not path.exists():
-        with progress.step(f"put together the base system ({', '.join(recipe['packages'])})"):
+        progress.say(f"putting together the base system of the images: Debian's {', '.join(recipe['packages'])}")
+        with progress.step("put together the base system"):
             partial = path.with_name(f".{path.name}")
             packages = f"--include={','.join(recipe['packages'])}"
             run(

@@ -45,6 +45,11 @@ def test_each_conclusion_is_one_test():
     assert {name.removeprefix("test_").replace("_", "-") for name in conclusions()} == CONCLUSIONS
 
 
+def test_the_polish_page_names_every_conclusion():
+    page = (ROOT / "docs" / "pl.md").read_text(encoding="utf-8")
+    assert not [name for name in CONCLUSIONS if f"`{name}`" not in page]
+
+
 @pytest.mark.parametrize("name", sorted(conclusions()))
 def test_a_conclusion_is_a_sentence_with_an_assert_and_no_branch(name):
     test = conclusions()[name]
