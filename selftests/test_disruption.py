@@ -34,6 +34,7 @@ from servicepath.parse.iptables import parse_save
 
 VIP = ipaddress.ip_address("10.43.77.7")
 BACKEND = Socket(ipaddress.ip_address("10.42.1.145"), 53)
+MADE = temporary_service.TemporaryService(VIP, BACKEND, "UDP")
 YES, NO = Presence(True, True, True), Presence(False, False, False)
 ROUTES = frozenset(parse_ip_route("default via 192.168.55.1 dev enp1s0\n10.42.1.0/24 via 10.42.0.9 dev cilium_host mtu 1450\n"))
 CIDRS = (ipaddress.ip_network("10.42.0.0/16"), ipaddress.ip_network("10.43.0.0/16"))
@@ -296,7 +297,7 @@ def api():
 def test_a_temporary_service_is_made_with_its_endpoint_first_and_deleted_itself_first(api):
     name = temporary_service.fresh_name()
 
-    assert temporary_service.create(api, name, BACKEND, "UDP") == str(VIP)
+    assert temporary_service.create(api, name, BACKEND, "UDP") == MADE
     slice_ = api.kept["endpointslices", name]
     assert slice_["endpoints"] == [{"addresses": [str(BACKEND.ip)], "conditions": {"ready": True}}]
     assert slice_["metadata"]["labels"]["kubernetes.io/service-name"] == name
@@ -347,7 +348,7 @@ def test_the_service_is_deleted_when_a_look_breaks(api, monkeypatch):
         def look(self, phase):
             return {}
 
-        def until(self, vip, *, there):
+        def until(self, made, *, there):
             raise KeyboardInterrupt
 
     for name in ("inventory_of", "options_of", "clock_of"):
@@ -404,7 +405,7 @@ def agent_service(backends):
 
 
 def observer(looks=()):
-    made = following.Observer(None, None, LiveClock(), None, ("master",), BACKEND, "UDP")
+    made = following.Observer(None, None, LiveClock(), None, ("master",))
     left = list(looks)
     made.look = lambda phase: {"master": left.pop(0) if len(left) > 1 else left[0]}
     return made
@@ -423,24 +424,24 @@ def observer(looks=()):
     ids=["nothing", "all", "without backends", "left in the list", "left in the map", "not yet in the map"],
 )
 def test_a_service_is_there_with_its_backend_and_gone_without_a_trace(one, present, trace):
-    assert observer().presence(one, VIP) == present
-    assert observer().trace(one, VIP) == trace
+    assert following.presence(one, MADE) == present
+    assert following.trace(one, MADE) == trace
 
 
 def test_it_is_looked_at_until_it_is_so(monkeypatch):
     monkeypatch.setattr(following, "EVERY", 0)
     whole, part = reading(WITH, [BACKEND], [BACKEND]), reading(WITH)
 
-    assert observer([part, part, whole]).until(VIP, there=True)[0] == {"master": whole}
-    assert observer([whole, reading(mapped=[]), reading()]).until(VIP, there=False)[0] == {"master": reading()}
+    assert observer([part, part, whole]).until(MADE, there=True)[0] == {"master": whole}
+    assert observer([whole, reading(mapped=[]), reading()]).until(MADE, there=False)[0] == {"master": reading()}
     monkeypatch.setattr(following, "WITHIN", -1)
-    assert observer([part]).until(VIP, there=True)[0] == {"master": part}
+    assert observer([part]).until(MADE, there=True)[0] == {"master": part}
 
 
 def test_three_looks_tell_how_a_node_followed():
     looks = tuple({"master": one} for one in (reading(), reading(WITH, [BACKEND], [BACKEND]), reading()))
 
-    found = observer().following("master", VIP, looks, (1.0, 2.0))
+    found = following.followed("master", MADE, looks, (1.0, 2.0))
 
     assert (found.before, found.created, found.deleted) == (NO, YES, NO)
     assert observer().following("master", VIP, (*looks[:2], {"master": Trouble("master", "lost")}), (1.0, 2.0)).problem == "lost"

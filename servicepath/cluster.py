@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from .channel import Command
 from .deadline import Deadline
 from .experiments import agent, api, temporary_service
+from .experiments.temporary_service import TemporaryService
 from .experiments.traffic import NodePlan
 from .fleet import Answers
 from .model.addresses import Socket
@@ -34,8 +35,8 @@ class Cluster(Protocol):
         """Run each node's commands in its agent (see agent.exec_in_agents)."""
         ...
 
-    def create_service(self, name: str, backend: Socket, protocol: str) -> str:
-        """Create the temporary Service and return its ClusterIP (see temporary_service.create)."""
+    def create_service(self, name: str, backend: Socket, protocol: str) -> TemporaryService:
+        """Create the temporary Service (see temporary_service.create); a recorded one may have had another backend."""
         ...
 
     def delete_service(self, name: str) -> None:
@@ -69,8 +70,8 @@ class LiveCluster:
         """Run each node's commands in its agent, all nodes at a time."""
         return agent.exec_in_agents(self._client, agents, batch, deadline=self._deadline, phase=phase, timeout=AGENT_TIMEOUT)
 
-    def create_service(self, name: str, backend: Socket, protocol: str) -> str:
-        """Create the temporary Service and return its ClusterIP."""
+    def create_service(self, name: str, backend: Socket, protocol: str) -> TemporaryService:
+        """Create the temporary Service."""
         return temporary_service.create(self._client, name, backend, protocol)
 
     def delete_service(self, name: str) -> None:

@@ -6,11 +6,13 @@ It has no selector; its one EndpointSlice names a backend that already serves th
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import ipaddress
 import secrets
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..model.addresses import Socket
+from ..model.addresses import IPAddress, Socket
 from ..observation import CouldNotSee, Trouble
 
 # The namespace for which docs/rights/rbac.yaml grants creation and deletion, and nothing outside it.
@@ -21,6 +23,15 @@ LABEL = {"app.kubernetes.io/managed-by": "servicepath"}
 
 # The one port of the Service.
 PORT = 53535
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TemporaryService:
+    """What was made: its ClusterIP, its one endpoint, and the protocol of its one port (PORT)."""
+
+    vip: IPAddress
+    backend: Socket
+    protocol: str
 
 
 def fresh_name() -> str:
@@ -44,7 +55,7 @@ def _refusals(what: str) -> Iterator[None]:
         raise CouldNotSee(Trouble("api", f"cannot {what}: {error}")) from error
 
 
-def create(client: Any, name: str, backend: Socket, protocol: str) -> str:
+def create(client: Any, name: str, backend: Socket, protocol: str) -> TemporaryService:
     """Create the EndpointSlice, then the Service, so that the Service never stands without an endpoint.
 
     Args:
@@ -54,7 +65,7 @@ def create(client: Any, name: str, backend: Socket, protocol: str) -> str:
         protocol: UDP or TCP, as the backend speaks.
 
     Returns:
-        The ClusterIP that the API server gave it.
+        It, with the ClusterIP that the API server gave it.
 
     Raises:
         CouldNotSee: refused (rights, quota, admission), or no answer.
@@ -75,7 +86,7 @@ def create(client: Any, name: str, backend: Socket, protocol: str) -> str:
     with _refusals(f"create the temporary Service in namespace {NAMESPACE}"):
         api.DiscoveryV1Api(client).create_namespaced_endpoint_slice(NAMESPACE, slice_)
         made: Any = api.CoreV1Api(client).create_namespaced_service(NAMESPACE, service)
-    return str(made.spec.cluster_ip)
+    return TemporaryService(ipaddress.ip_address(made.spec.cluster_ip), backend, protocol)
 
 
 def delete(client: Any, name: str) -> None:

@@ -42,6 +42,11 @@ class Head:
     tools: Mapping[str, str] = dataclasses.field(default_factory=dict)
     redacted: bool = False
 
+    @property
+    def origin(self) -> str:
+        """When and where it was made, in words."""
+        return f"made {self.made} on {self.by}" + (", with neutral names and addresses" if self.redacted else "")
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cost:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import pathlib
 import shutil
 import tempfile
@@ -13,6 +14,7 @@ from ..channel import Command
 from ..channels.batch import RoundTrip
 from ..cluster import Clock, Cluster
 from ..experiments import api
+from ..experiments.temporary_service import TemporaryService
 from ..experiments.traffic import NodePlan
 from ..fleet import Answers
 from ..model.addresses import Socket
@@ -100,9 +102,14 @@ class RecordedCluster:
             self.recorder.round("agents", node, phase, answers)
         return found
 
-    def create_service(self, name: str, backend: Socket, protocol: str) -> str:
-        """Create the temporary Service and return its ClusterIP."""
-        return self._kept("service", "create", lambda: _said("create", self.live.create_service(name, backend, protocol))).text
+    def create_service(self, name: str, backend: Socket, protocol: str) -> TemporaryService:
+        """Create the temporary Service."""
+
+        def ask() -> Observation:
+            made = self.live.create_service(name, backend, protocol)
+            return _said("create", f"{made.vip} {made.backend.ip} {made.backend.port} {made.protocol}")
+
+        return read_created(self._kept("service", "create", ask))
 
     def delete_service(self, name: str) -> None:
         """Delete it."""
@@ -125,6 +132,15 @@ class RecordedCluster:
             raise
         self.recorder.answer(phase, name, found)
         return found
+
+
+def read_created(answer: Observation) -> TemporaryService:
+    """The temporary Service of a recorded answer; raises CouldNotSee."""
+    try:
+        vip, ip, port, protocol = answer.text.split()
+        return TemporaryService(ipaddress.ip_address(vip), Socket(ipaddress.ip_address(ip), int(port)), protocol)
+    except ValueError as wrong:
+        raise CouldNotSee(Trouble("api", f"the recorded temporary Service cannot be read: {wrong}", output=answer.text)) from wrong
 
 
 def _said(name: str, text: str) -> Observation:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..channel import Command
 from ..channels.batch import RoundTrip
 from ..experiments import api
+from ..experiments.temporary_service import TemporaryService
 from ..experiments.traffic import NodePlan
 from ..fleet import Answers
 from ..model.addresses import Socket
@@ -18,6 +19,7 @@ from ..model.services import ClusterObjects, Pod
 from ..observation import CouldNotSee, NotRecorded, Observation, Trouble
 from . import plans
 from .model import Numbers, Recording, RecordingError, Round
+from .recorder import read_created
 
 
 class RecordedAnswers(Answers):
@@ -106,9 +108,9 @@ class ReplayingCluster:
                 found[node] = unseen.trouble
         return found
 
-    def create_service(self, name: str, backend: Socket, protocol: str) -> str:
-        """The ClusterIP that the temporary Service had."""
-        return self.get("create", "", phase="service").text
+    def create_service(self, name: str, backend: Socket, protocol: str) -> TemporaryService:
+        """The temporary Service that there was."""
+        return read_created(self.get("create", "", phase="service"))
 
     def delete_service(self, name: str) -> None:
         """It was deleted, or could not be."""
