@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..fleet import side_by_side
-from ..observation import CouldNotSee, Observation, Trouble
+from ..observation import CouldNotSee, NotRecorded, Observation, Trouble
 from . import private
 
 REQUEST_TIMEOUT = 10.0  # seconds; the API server answers in milliseconds, over a busy link in one or two seconds
@@ -35,6 +35,8 @@ PATHS: Mapping[str, str] = {
     "ciliumnetworkpolicies": "/apis/cilium.io/v2/ciliumnetworkpolicies",
     "ciliumclusterwidenetworkpolicies": "/apis/cilium.io/v2/ciliumclusterwidenetworkpolicies",
 }
+# Without these there is no cluster to judge.
+_NEEDED = frozenset({"version", "services", "endpointslices", "pods", "nodes"})
 AGENT_LABEL = ("k8s-app", "cilium")
 # What an answer's HTTP status makes of it when the cluster need not have it: Cilium's types without Cilium, and ServiceCIDRs,
 # which are there since Kubernetes 1.33 and which an older role does not name; kube-system's UID only tells clusters apart.
@@ -146,22 +148,31 @@ def read(ask: Callable[[str, str], Observation]) -> Reading:
     Args:
         ask: does one GET, given the Observation's name and the path.
 
-    A resource type that the cluster need not have, and does not have, is None.
+    A resource type that the cluster need not have, and does not have, is None; so is one for which an old recording's run did not ask.
 
     Raises:
         CouldNotSee: a request failed or was forbidden; the text names each that did.
     """
-    jobs = {name: functools.partial(ask, name, path) for name, path in PATHS.items()}
-    answers = side_by_side(jobs)
+    jobs = {name: functools.partial(_asked, ask, name, path) for name, path in PATHS.items()}
+    answers = {name: answer for name, answer in side_by_side(jobs).items() if answer}
     refused = {n: o for n, o in answers.items() if o.status and o.status not in _DISPENSABLE.get(n, ())}
     if refused:
         raise CouldNotSee(_refused(refused.values()))
     documents: dict[str, Any] = {}
     for name, answer in answers.items():
         documents[name] = None if answer.status else _document(answer)
-    config = _cilium_config(ask, documents["pods"])
+    config = _cilium_config(functools.partial(_asked, ask), documents["pods"])
     documents["cilium-config"] = config and _document(config)
     return Reading((*answers.values(), *([config] if config else [])), documents)
+
+
+def _asked(ask: Callable[[str, str], Observation], name: str, path: str) -> Observation | None:
+    try:
+        return ask(name, path)
+    except NotRecorded:
+        if name in _NEEDED:
+            raise
+        return None
 
 
 def agent_namespaces(pods: Mapping[str, Any]) -> tuple[str, ...]:
@@ -171,11 +182,11 @@ def agent_namespaces(pods: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(sorted({metadata["namespace"] for metadata in mine}))
 
 
-def _cilium_config(ask: Callable[[str, str], Observation], pods: Mapping[str, Any]) -> Observation | None:
+def _cilium_config(ask: Callable[[str, str], Observation | None], pods: Mapping[str, Any]) -> Observation | None:
     for namespace in agent_namespaces(pods):
         path = f"/api/v1/namespaces/{namespace}/configmaps/cilium-config"
         answer = ask("cilium-config", path)
-        if answer.status == 0:
+        if answer is None or answer.status == 0:
             return answer
         if answer.status != 404:
             raise CouldNotSee(_refused([answer]))
