@@ -1,0 +1,82 @@
+"""What is ready to use: the systemd units, the crontab line, the CI examples and the script that they call."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DEPLOY = ROOT / "deploy"
+UNITS = ("servicepath-nightly.service", "servicepath-nightly.timer")
+
+
+def here(text):
+    """With this folder in the place of /opt/servicepath, and this Python in that of its own."""
+    return text.replace("/opt/servicepath/.venv/bin/python", sys.executable).replace("/opt/servicepath", str(ROOT))
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not there")
+def test_systemd_understands_the_units(tmp_path):
+    for name in UNITS:
+        (tmp_path / name).write_text(here((DEPLOY / "systemd" / name).read_text()))
+    done = subprocess.run(["systemd-analyze", "verify", *(str(tmp_path / name) for name in UNITS)], capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("schema", "file"),
+    [("vendor.github-workflows", "github-actions.yml"), ("vendor.gitlab-ci", "gitlab-ci.yml")],
+)
+def test_the_ci_examples_fit_their_schemas(schema, file):
+    transform = ["--data-transform", "gitlab-ci"] if "gitlab" in schema else []
+    argv = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, *transform, str(DEPLOY / file)]
+    done = subprocess.run(argv, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stdout
+    spoilt = subprocess.run([*argv[:-1], "/dev/stdin"], input=(DEPLOY / file).read_text().replace("stage: nightly", "stage: [1]").replace(
+        "runs-on:", "walks-on:"), capture_output=True, text=True)  # fmt: skip
+    assert spoilt.returncode == 1
+
+
+def command_of(file):
+    """The arguments of the nightly command in a unit or crontab."""
+    text = (DEPLOY / file).read_text()
+    return re.search(r"-m servicepath\.nightly (.*)", text)[1]
+
+
+@pytest.mark.parametrize("file", ["systemd/servicepath-nightly.service", "crontab"])
+def test_the_scheduled_command_is_one_that_nightly_takes(file, tmp_path):
+    said = command_of(file).replace("/var/lib/servicepath", str(tmp_path)).replace("$HOME/servicepath", str(tmp_path))
+    said = said.replace("--inventory=/etc/servicepath/inventory.yaml", "").replace("$SERVICEPATH_ARGUMENTS", "")
+    done = subprocess.run(
+        f"{sys.executable} -m servicepath.nightly {said} -- --replay=/nowhere.tar.zst", shell=True, cwd=ROOT, capture_output=True, text=True
+    )
+
+    assert (done.returncode, done.stderr) == (3, "")
+    assert "could not be seen: ERROR: /nowhere.tar.zst" in done.stdout
+    assert (tmp_path / "history.html").exists()
+
+
+def test_the_script_that_ci_calls_leaves_the_reports_and_the_status(tmp_path):
+    copy = tmp_path / "suite"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "reports", "data", "lab", ".*_cache", "__pycache__"))
+    done = subprocess.run(
+        ["sh", "deploy/ci.sh", "--replay=/nowhere.tar.zst"], cwd=copy, capture_output=True, text=True,
+        env={"PATH": "/usr/bin:/bin", "PYTHON": sys.executable},
+    )  # fmt: skip
+
+    assert done.returncode == 3, done.stderr
+    assert {path.name for path in (copy / "reports").iterdir()} == {"pytest.log", "history.html"}
+
+
+def test_the_ci_examples_publish_junit_and_html_and_call_the_script():
+    for file in ("github-actions.yml", "gitlab-ci.yml"):
+        text = (DEPLOY / file).read_text()
+
+        assert "sh deploy/ci.sh" in text
+        assert "reports/junit.xml" in text
+        assert re.search(r"reports/$|\[reports/\]", text, re.MULTILINE)
