@@ -49,6 +49,11 @@ def vip():
 
 
 @pytest.fixture
+def vips(vip):
+    return (vip,)
+
+
+@pytest.fixture
 def service(spoiled):
     return dataclasses.replace(sample.service(), selector=None) if spoiled == "selector" else sample.service()
 

@@ -1,5 +1,6 @@
 """A ClusterIP on a host: interfaces, sockets, tables; what is a fault, what is none, and which listing proves nothing."""
 
+import dataclasses
 import ipaddress
 import pathlib
 
@@ -27,7 +28,7 @@ def read(case, name):
 
 def judged(**changes):
     network = changes.pop("network", KNOWN)
-    return judge_host.judge_no_route("master", sample.routing(**changes), VIP, network)
+    return judge_host.judge_no_route("master", sample.routing(**changes), [VIP], network)
 
 
 @pytest.mark.parametrize("name", ["ip-addr.txt", "ip-j-addr.json"])
@@ -149,7 +150,7 @@ def test_no_way_at_all_is_a_fault_since_routing_comes_before_translation():
     refused = iproute.parse_ip_route_get("", VIP, error_text="RTNETLINK answers: Network is unreachable")
     host = sample.routing(routes=sample.ROUTES.replace("default via 192.168.55.1 dev enp1s0\n", ""), lookups="")
     host = type(host)(host.rules, host.routes, {VIP: refused})
-    wrong = judge_host.judge_no_route("master", host, VIP, KNOWN)
+    wrong = judge_host.judge_no_route("master", host, [VIP], KNOWN)
     assert [d.problem for d in wrong] == ["has no way"]
 
 
@@ -209,7 +210,7 @@ def test_case_05_routes_and_rules_of_another_cni_hold_nothing_of_the_service_cid
     )
     vip = ip("10.100.0.10")
     network = ServiceNetwork((), frozenset({vip, ip("10.100.0.1"), ip("10.100.192.187")}), ())
-    assert judge_host.judge_no_route("node1", host, vip, network) == ()
+    assert judge_host.judge_no_route("node1", host, [vip], network) == ()
     assert host.reachable_tables(vip) == ("102", "101", "local", "main", "default")
 
 
@@ -254,3 +255,14 @@ def test_a_lan_host_that_saw_nothing_proves_nothing():
     assert "iptables-nft-save is not there (package iptables)" in lan.lan_host_silent(lan_facts(nft=False))
     assert "does not connect to the node either" in lan.lan_host_silent(lan_facts(node=False))
     assert "no route at all" in lan.lan_host_silent(lan_facts(routes=""))
+
+
+def test_each_of_a_dual_stack_services_clusterips_is_judged():
+    network = ServiceNetwork((net("10.43.0.0/16"), net("fd00:43::/112")), frozenset(), ())
+    six, host = ip("fd00:43::a"), sample.routing(routes=sample.ROUTES)
+    leaked = dataclasses.replace(host, routes=(*host.routes, *iproute.parse_ip_route("fd00:43::/112 dev enp1s0\n", family=6)))
+
+    assert judge_host.judge_no_route("master", leaked, [VIP], network) == ()
+    (wrong,) = judge_host.judge_no_route("master", leaked, [VIP, six], network)
+    assert "fd00:43::/112" in str(wrong)
+    assert len(judge_host.reachable_routes(leaked, [VIP, VIP, six])) == len(set(judge_host.reachable_routes(leaked, [VIP, six])))

@@ -173,8 +173,8 @@ def test_a_sender_that_was_cut_off_is_an_error(text):
 def plan_of(remote=True):
     backend = Socket(ipaddress.ip_address("10.42.1.113"), 53)
     target = Target(port("UDP", 53), ipaddress.ip_address("10.43.0.10"), "dns", frozenset({backend}), backend if remote else None)
-    client = PodPlace(ipaddress.ip_address("10.42.0.161"), "/run/netns/cni-1", "lxc1")
-    near = PodPlace(ipaddress.ip_address("10.42.0.7"), "/run/netns/cni-2", "lxc2")
+    client = PodPlace((ipaddress.ip_address("10.42.0.161"),), "/run/netns/cni-1", "lxc1")
+    near = PodPlace((ipaddress.ip_address("10.42.0.7"),), "/run/netns/cni-2", "lxc2")
     own, internal = ipaddress.ip_address("192.168.55.10"), ipaddress.ip_address("10.42.0.9")
     around = Surroundings(client, (near,), "enp1s0", "cilium_vxlan", 8472, (own,), (internal,), 1450)
     return planning.plan("master", ("iptables-save",), [target], NAME, around, frozenset())

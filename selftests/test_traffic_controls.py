@@ -1,6 +1,7 @@
 """Where a control is silent, the fixtures of traffic raise CouldNotSee or skip with the evidence; a test then never judges."""
 
 import dataclasses
+import ipaddress
 import types
 
 import pytest
@@ -43,11 +44,11 @@ def fact(fixture, *facts):
 
 
 def pod(run, node):
-    return fact(flows.pod_flows, run, DNS, "dns", node)
+    return fact(flows.pod_flows, run, DNS, VIP, "dns", node)
 
 
 def without_client(run):
-    return dataclasses.replace(run, traffic=dataclasses.replace(run.traffic, client=None))
+    return dataclasses.replace(run, traffic=dataclasses.replace(run.traffic, clients=()))
 
 
 def test_every_control_of_a_healthy_run_speaks(far, near):
@@ -246,7 +247,12 @@ def test_what_is_absent_is_skipped_with_its_evidence(far, near):
     with pytest.raises(pytest.skip.Exception, match="no Pod here that could be the client"):
         pod(without_client(far), MASTER)
     with pytest.raises(pytest.skip.Exception, match="no client Pod"):
-        fact(flows.client_ip, without_client(far))
+        fact(flows.client_ip, without_client(far), VIP)
+    six = ipaddress.ip_address("fd00::a")
+    with pytest.raises(pytest.skip.Exception, match="has no IPv6 address to ask fd00::a from"):
+        fact(flows.pod_flows, far, DNS, six, "dns", MASTER)
+    with pytest.raises(pytest.skip.Exception, match="fd00::a is IPv6, of which no counters were read"):
+        fact(counted.host_growth, far, DNS, six, "dns")
     with pytest.raises(pytest.skip.Exception, match="none of 5 flows reached a Pod on this node: 5 ×"):
         fact(flows.local_pod_flows, far, pod(far, MASTER), KNOWN, MASTER)
     with pytest.raises(pytest.skip.Exception, match="none of 5 flows reached a Pod on another node: 5 ×"):

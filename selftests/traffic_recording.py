@@ -56,7 +56,7 @@ def plan(node, known):
     )  # fmt: skip
     taps = tuple(Tap(*tap) for tap in told["taps"])
     addresses = tuple(map(ip, told["addresses"]))
-    return NodePlan(node, ("iptables-save",), addresses, probes, taps, told["netns"], ip(told["client"]), told["route_mtu"])
+    return NodePlan(node, ("iptables-save",), addresses, probes, taps, told["netns"], (ip(told["client"]),), told["route_mtu"])
 
 
 def read(node, known=None, **changed):

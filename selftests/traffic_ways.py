@@ -118,7 +118,7 @@ class Seen:
         """A node on which no Pod could be the client."""
         probes = tuple(p for p in self.plan.probes if p.source is Source.HOST)
         taps = tuple(tap for tap in self.plan.taps if tap.role != "client-lxc")
-        self.plan = dataclasses.replace(self.plan, probes=probes, taps=taps, client=None, client_netns=None)
+        self.plan = dataclasses.replace(self.plan, probes=probes, taps=taps, clients=(), client_netns=None)
         self.said = {name: text for name, text in self.said.items() if not re.fullmatch("send-.*-pod", name)}
 
     def agent(self, mode):

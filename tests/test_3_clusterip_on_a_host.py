@@ -7,35 +7,34 @@ from servicepath.model.difference import explain
 
 
 @pytest.mark.conclusion(section="§2, §4, §10.2", see=("ssh {node} 'ip address | grep -w {vip}'",))
-def test_no_interface(shown_interfaces, vip, node, exhibit):
+def test_no_interface(shown_interfaces, vips, node, exhibit):
     """No interface holds the ClusterIP."""
     exhibit.show("Every interface and its addresses", map(str, shown_interfaces), command="ip address")
 
-    wrong = judge_host.judge_no_interface(node.name, shown_interfaces, [vip])
+    wrong = judge_host.judge_no_interface(node.name, shown_interfaces, vips)
 
     assert not wrong, explain(wrong)
 
 
 @pytest.mark.conclusion(section="§2, §4", see=("ssh {node} 'sudo ss -tulnp | grep -w {vip}'",))
-def test_no_listener(shown_listeners, vip, node, exhibit):
+def test_no_listener(shown_listeners, vips, node, exhibit):
     """No socket listens on the ClusterIP: a Service is not a process."""
     exhibit.show("Every listening socket", map(str, shown_listeners), command="ss -tulnp")
 
-    wrong = judge_host.judge_no_listener(node.name, shown_listeners, [vip])
+    wrong = judge_host.judge_no_listener(node.name, shown_listeners, vips)
 
     assert not wrong, explain(wrong)
 
 
 @pytest.mark.conclusion(section="§4, §10.2", see=("ssh {node} 'ip rule; ip route show table all; ip route get {vip}'",))
-def test_no_route(shown_routing, service_cidr, vip, node, exhibit):
+def test_no_route(shown_routing, service_cidr, vips, node, exhibit):
     """No table that an unmarked packet reaches has a route inside the Service CIDR; the lookup ends at a prefix wider than it."""
     exhibit.show("The rules", map(str, shown_routing.rules), command="ip rule")
-    exhibit.show(
-        "The routes that an unmarked packet may meet", map(str, shown_routing.reachable_routes(vip)), command="ip route show table all"
-    )
-    exhibit.show("The kernel's own answer", str(shown_routing.lookups[vip]), command=f"ip route get {vip}")
+    met = judge_host.reachable_routes(shown_routing, vips)
+    exhibit.show("The routes that an unmarked packet may meet", map(str, met), command="ip route show table all")
+    exhibit.show("The kernel's own answers", map(str, map(shown_routing.lookups.get, vips)), command="ip route get CLUSTERIP")
 
-    wrong = judge_host.judge_no_route(node.name, shown_routing, vip, service_cidr)
+    wrong = judge_host.judge_no_route(node.name, shown_routing, vips, service_cidr)
 
     assert not wrong, explain(wrong)
 

@@ -26,6 +26,9 @@ SNAPLEN = 384
 # 8 (UDP) + 8 (VXLAN, RFC 7348) + 14 (inner Ethernet) + 12 and 16 (IPv4).
 INNER_SOURCE, INNER_DESTINATION = 42, 46
 
+# The same of an inner IPv6 header, whose addresses begin 8 and 24 bytes into it; a filter compares four bytes at a time.
+INNER6_SOURCE, INNER6_DESTINATION = 38, 54
+
 # tcpdump -Z root and a name in .pcap: under Debian's and Ubuntu's AppArmor profile nothing else may be written.
 _START = """
 set -eu
@@ -106,15 +109,19 @@ def underlay_filter(addresses: Sequence[IPAddress], vips: Sequence[IPAddress], t
     Both are let through on purpose: a ClusterIP that leaks is then seen, in the tunnel or beside it. The outer header may be
     IPv4 alone here; the offsets of an IPv6 underlay differ.
     """
-    inner = " or ".join(
-        f"udp[{offset}:4]={int(address):#x}"
-        for address in (*addresses, *vips)
-        if address.version == 4
-        for offset in (INNER_SOURCE, INNER_DESTINATION)
-    )
+    inner = " or ".join(_inside(address, source) for address in (*addresses, *vips) for source in (True, False))
     plain = " or ".join(f"host {vip}" for vip in vips)
     tunnelled = f"(udp port {tunnel_port} and ({inner}))" if inner else ""
     return " or ".join(part for part in (tunnelled, plain) if part)
+
+
+def _inside(address: IPAddress, source: bool) -> str:
+    """The condition that the inner header has the address as its source (else as its destination)."""
+    if address.version == 4:
+        return f"udp[{INNER_SOURCE if source else INNER_DESTINATION}:4]={int(address):#x}"
+    start = INNER6_SOURCE if source else INNER6_DESTINATION
+    words = (f"udp[{start + n}:4]=0x{address.packed[n : n + 4].hex()}" for n in range(0, 16, 4))
+    return f"({' and '.join(words)})"
 
 
 def host_filter(addresses: Sequence[IPAddress]) -> str:

@@ -21,10 +21,11 @@ _SYNC_MARK = (
     "|| nft -a list chain ip nat KUBE-SERVICES"
 )
 
-# /proc/net/nf_conntrack is as good where the conntrack program is missing and the kernel has the file. grep's status 1 only says
-# that no entry matches.
+# /proc/net/nf_conntrack is as good where the conntrack program is missing and the kernel has the file; it holds both families, and
+# IPv6 addresses in full. The program lists one family at a time (conntrack(8): IPv4 unless -f says another). grep's status 1 only
+# says that no entry matches.
 _CONNTRACK = """
-if command -v conntrack >/dev/null; then all=$(conntrack -L) || exit
+if command -v conntrack >/dev/null; then all=$({listed}) || exit
 elif [ -r /proc/net/nf_conntrack ]; then all=$(cat /proc/net/nf_conntrack) || exit
 else echo "conntrack: not found" >&2; exit 127; fi
 printf '%s\\n' "$all" | grep -wF{patterns} || [ $? = 1 ]
@@ -32,10 +33,13 @@ printf '%s\\n' "$all" | grep -wF{patterns} || [ $? = 1 ]
 
 
 def conntrack(name: str, addresses: Sequence[IPAddress]) -> Command:
-    """List the host's conntrack entries that name one of the addresses, in whatever place."""
+    """List the host's conntrack entries that name one of the addresses, in whatever place; of each family that is among them."""
     # The empty file keeps grep from a usage error where no Service under test has an address: nothing then matches.
-    patterns = " -f /dev/null" + "".join(f" -e {address}" for address in addresses)
-    return Command(name, ("sh", "-c", _CONNTRACK.format(patterns=patterns).strip()))
+    spelt = dict.fromkeys(text for address in addresses for text in (str(address), address.exploded))
+    patterns = " -f /dev/null" + "".join(f" -e {text}" for text in spelt)
+    families = sorted({address.version for address in addresses}) or [4]
+    listed = " && ".join(f"conntrack -L -f ipv{family}" for family in families)
+    return Command(name, ("sh", "-c", _CONNTRACK.format(patterns=patterns, listed=listed).strip()))
 
 
 def cut(number: int, save_tool: tuple[str, ...], addresses: Sequence[IPAddress]) -> tuple[Command, ...]:

@@ -39,9 +39,9 @@ class Target:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PodPlace:
-    """Where a Pod of the node is: its address, its network namespace's path, the host's end of its veth."""
+    """Where a Pod of the node is: its addresses, its network namespace's path, the host's end of its veth."""
 
-    ip: IPAddress
+    ips: tuple[IPAddress, ...]
     netns: str
     interface: str
 
@@ -80,13 +80,12 @@ def plan(
     probes: list[Probe] = []
     for target in targets:
         probes += _host_probes(target, name, ports)
-        if around.client:
+        if around.client and any(ip.version == target.vip.version for ip in around.client.ips):
             probes += _pod_probes(target, name, ports, around.route_mtu)
     vips = tuple(dict.fromkeys(t.vip for t in targets))
     client = around.client
-    addresses = (*vips, client.ip) if client else vips
-    netns, ip = (client.netns, client.ip) if client else (None, None)
-    return NodePlan(node, save_tool, addresses, tuple(probes), _taps(around, vips), netns, ip, around.route_mtu)
+    netns, ips = (client.netns, client.ips) if client else (None, ())
+    return NodePlan(node, save_tool, (*vips, *ips), tuple(probes), _taps(around, vips), netns, ips, around.route_mtu)
 
 
 def renewed(old: NodePlan, used: Container[int]) -> NodePlan:
@@ -127,7 +126,7 @@ def _send(target: Target, name: str, source: Source, window: str, kinds: Sequenc
 
 def _taps(around: Surroundings, vips: Sequence[IPAddress]) -> tuple[capture.Tap, ...]:
     """Where to capture: the underlay, the tunnel device, the client Pod's veth and those of local backends."""
-    client = (around.client.ip,) if around.client else ()
+    client = around.client.ips if around.client else ()
     ours = (*client, *around.node_addresses, *around.internal_addresses)
     taps = [capture.Tap("underlay", around.underlay, capture.underlay_filter(ours, vips, around.tunnel_port))]
     if around.tunnel:

@@ -27,11 +27,11 @@ class NodePlan:
     Attributes:
         node: the node's name.
         save_tool: the command that prints the nat table with counters, of the back end in use.
-        addresses: the ClusterIPs under test and the client Pod's address: conntrack entries that name none are not kept.
+        addresses: the ClusterIPs under test and the client Pod's addresses: conntrack entries that name none are not kept.
         probes: every flow to send, of all windows.
         taps: where to capture.
         client_netns: path of the client Pod's network namespace on the node; None when the node has no client Pod.
-        client: that Pod's address.
+        clients: that Pod's addresses, one a family.
         route_mtu: the MTU of the node's remote Pod routes, bytes; None where none is set.
     """
 
@@ -41,8 +41,17 @@ class NodePlan:
     probes: tuple[Probe, ...]
     taps: tuple[capture.Tap, ...]
     client_netns: str | None
-    client: IPAddress | None
+    clients: tuple[IPAddress, ...]
     route_mtu: int | None
+
+    @property
+    def client(self) -> IPAddress | None:
+        """The client Pod's first address; None when there is no client Pod."""
+        return self.clients[0] if self.clients else None
+
+    def client_of(self, family: int) -> IPAddress | None:
+        """The client Pod's address of the family (4 or 6), None when it has none."""
+        return next((ip for ip in self.clients if ip.version == family), None)
 
     def window(self, name: str) -> tuple[Probe, ...]:
         """The probes of one window."""

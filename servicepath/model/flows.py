@@ -115,15 +115,24 @@ class NodeTraffic:
 
     Attributes:
         node: the client's node.
-        client: the client Pod's address; None when the node has no client Pod.
+        clients: the client Pod's addresses, one a family; none when the node has no client Pod.
         traces: every flow that was sent.
         captures: role → capture.
     """
 
     node: str
-    client: IPAddress | None
+    clients: tuple[IPAddress, ...]
     traces: tuple[Trace, ...]
     captures: dict[str, Capture]
+
+    @property
+    def client(self) -> IPAddress | None:
+        """The client Pod's first address; None when there is no client Pod."""
+        return self.clients[0] if self.clients else None
+
+    def client_of(self, family: int) -> IPAddress | None:
+        """The client Pod's address of the family (4 or 6), None when it has none."""
+        return next((ip for ip in self.clients if ip.version == family), None)
 
     def of(self, port: ServicePort, source: Source, window: str | None = None) -> tuple[Trace, ...]:
         """The port's flows from that source, optionally of one counter window."""

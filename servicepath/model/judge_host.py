@@ -81,15 +81,24 @@ def listeners_silent(listeners: Sequence[Listener], *, by_ssh: bool) -> str | No
     return f"the listing of {len(listeners)} sockets shows no {'socket of sshd' if by_ssh else 'listening TCP socket'}"
 
 
-def judge_no_route(place: str, routing: HostRouting, vip: IPAddress, network: ServiceNetwork) -> tuple[Difference, ...]:
+def reachable_routes(routing: HostRouting, vips: Iterable[IPAddress]) -> tuple[Route, ...]:
+    """The routes that an unmarked packet to one of the ClusterIPs may meet, each once."""
+    return tuple(dict.fromkeys(route for vip in vips for route in routing.reachable_routes(vip)))
+
+
+def judge_no_route(place: str, routing: HostRouting, vips: Iterable[IPAddress], network: ServiceNetwork) -> tuple[Difference, ...]:
     """No table that an unmarked packet reaches has a route inside the Service CIDR, and the lookup ends at a wider prefix.
 
     Args:
         place: the host's name, for the message.
         routing: its rules, tables and the kernel's lookup of the ClusterIP.
-        vip: the ClusterIP.
+        vips: the ClusterIPs.
         network: what is known of the Service CIDR.
     """
+    return tuple(difference for vip in vips for difference in _judge_routes_to(place, routing, vip, network))
+
+
+def _judge_routes_to(place: str, routing: HostRouting, vip: IPAddress, network: ServiceNetwork) -> tuple[Difference, ...]:
     inside = [route for route in routing.reachable_routes(vip) if network.holds(route.destination)]
     wrong = [
         Difference(

@@ -20,7 +20,7 @@ def to_json(plan: NodePlan) -> dict[str, Any]:
         "save_tool": list(plan.save_tool),
         "addresses": [str(ip) for ip in plan.addresses],
         "client_netns": plan.client_netns,
-        "client": str(plan.client) if plan.client else None,
+        "clients": [str(ip) for ip in plan.clients],
         "route_mtu": plan.route_mtu,
         "taps": [{"role": tap.role, "interface": tap.interface, "filter": tap.filter} for tap in plan.taps],
         "probes": [_probe(probe) for probe in plan.probes],
@@ -51,7 +51,7 @@ def from_json(node: str, told: Mapping[str, Any], objects: ClusterObjects) -> No
             node, tuple(told["save_tool"]), tuple(ip(text) for text in told["addresses"]),
             tuple(_read_probe(probe, ports) for probe in told["probes"]),
             tuple(Tap(tap["role"], tap["interface"], tap["filter"]) for tap in told["taps"]),
-            told["client_netns"], ip(told["client"]) if told["client"] else None, told["route_mtu"],
+            told["client_netns"], tuple(ip(text) for text in told["clients"]), told["route_mtu"],
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as wrong:
         raise RecordingError(f"_plan.json of {node}: expected what plans.to_json writes: {type(wrong).__name__}: {wrong}") from wrong
