@@ -194,3 +194,29 @@ def test_a_kubeconfig_that_cannot_be_used_is_one_line_without_its_content(node, 
         kubeconfig.read(LocalChannel("master"), str(path), server=None, address="x", timeout=10)
 
     assert "sesame" not in str(raised.value)
+
+
+def test_an_address_that_no_service_has_is_found_beside_a_clusterip():
+    v4, v6 = ipaddress.ip_address("10.43.0.10"), ipaddress.ip_address("fd00::10")
+    taken = {v4, v6, ipaddress.ip_address("10.43.0.254")}
+
+    found = lan.unassigned([Socket(v4, 53), Socket(v6, 9153)], taken)
+
+    assert found == (Socket(ipaddress.ip_address("10.43.0.253"), 53), Socket(ipaddress.ip_address("fd00::fe"), 9153))
+
+
+def test_a_proxy_that_takes_every_connection_proves_nothing_of_the_clusterip(listener):
+    everywhere = lan.each_attempt(LocalChannel("lan-client").run(lan.commands([listener], [], [listener]), timeout=30, phase="lan"))
+
+    trouble = lan.answered_by_no_service(everywhere)
+
+    assert trouble
+    assert f"{listener.ip}:{listener.port}, which is no Service's, was connected too" in trouble.problem
+
+
+def test_a_connection_to_the_clusterip_alone_stays_a_finding(listener):
+    nobody = Socket(ipaddress.ip_address("127.0.0.2"), listener.port)
+    there = lan.each_attempt(LocalChannel("lan-client").run(lan.commands([listener], [], [nobody]), timeout=30, phase="lan"))
+
+    assert lan.answered_by_no_service(there) is None
+    assert there[lan.connect_name(listener)].text == "connected\n"

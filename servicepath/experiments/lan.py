@@ -5,6 +5,7 @@ Observations: ``iptables-nft-save``, ``iptables-legacy-save``, ``ip-tables-names
 
     connect 10.43.0.10 53 timed-out
     control 192.168.55.10 22 connected
+    nobody 10.43.0.254 53 timed-out
 
 The last word is ``connected``, ``refused``, ``timed-out`` or ``unreachable``, or the error's text. ``each_attempt`` makes an
 Observation of each line.
@@ -15,11 +16,12 @@ from __future__ import annotations
 import copy
 import dataclasses
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ..channel import Command
 from ..fleet import Answers
-from ..model.addresses import Socket
+from ..model.addresses import IPAddress, Socket
+from ..observation import Trouble
 from . import snapshot
 
 CONNECT_TIMEOUT = 2  # seconds; an answer in a LAN takes milliseconds, a second attempt of TCP comes after one
@@ -62,15 +64,17 @@ wait
 """
 
 
-def commands(targets: Sequence[Socket], controls: Sequence[Socket]) -> tuple[Command, ...]:
+def commands(targets: Sequence[Socket], controls: Sequence[Socket], nobodys: Sequence[Socket] = ()) -> tuple[Command, ...]:
     """The batch for the LAN client.
 
     Args:
         targets: ClusterIPs and TCP ports to try.
         controls: what the same program must be able to connect to: a node's InternalIP with a port that listens there.
+        nobodys: what nobody can answer at, as ``unassigned`` finds it.
     """
     state = [c for c in snapshot.commands(lookups=[]) if c.name in _OF_SNAPSHOT]
-    words = [w for kind, all_of in (("connect", targets), ("control", controls)) for s in dict.fromkeys(all_of) for w in (kind, *_words(s))]
+    tries = (("connect", targets), ("control", controls), ("nobody", nobodys))
+    words = [w for kind, all_of in tries for s in dict.fromkeys(all_of) for w in (kind, *_words(s))]
     argv = ("sh", "-c", _CONNECT.strip(), "connects", str(CONNECT_TIMEOUT), *words)
     return (*state, Command("connects", argv, timeout=CONNECT_TIMEOUT + 5))
 
@@ -97,6 +101,35 @@ def each_attempt(answers: Answers) -> Answers:
         argv = (*whole.argv[:4], kind, ip, port, whole.argv[4])
         found[name] = dataclasses.replace(whole, name=name, argv=argv, stdout=f"{word}\n".encode() if word else b"")
     return found
+
+
+def unassigned(targets: Sequence[Socket], taken: Collection[IPAddress]) -> tuple[Socket, ...]:
+    """For each target the same port at an address near it that is no Service's (the last free one of 256)."""
+    found = []
+    for target in targets:
+        near = ipaddress.ip_network((target.ip, target.ip.max_prefixlen - 8), strict=False)
+        free = next((near[number] for number in range(254, 0, -1) if near[number] not in taken), None)
+        found += [Socket(free, target.port)] if free else []
+    return tuple(found)
+
+
+def answered_by_no_service(attempts: Answers) -> Trouble | None:
+    """Why a connection to a ClusterIP tells nothing: an address beside it that is no Service's took one on the same port.
+
+    A transparent proxy, or a firewall that answers SYNs itself, takes connections to any address.
+    """
+    taken = [o for name, o in attempts.items() if name.startswith(("connect-", "nobody-")) and o.text.strip() == "connected"]
+    ports = {o.argv[-2] for o in taken if o.argv[-4] == "connect"}
+    for attempt in taken:
+        ip, port = attempt.argv[-3:-1]
+        if attempt.argv[-4] == "nobody" and port in ports:
+            return Trouble(
+                attempt.node,
+                f"something on the way takes TCP connections to any address: {ip}:{port}, which is no Service's, was connected too",
+                f"nc -vz -w {CONNECT_TIMEOUT} {ip} {port}",
+                remedy="name a machine of the nodes' own LAN in the inventory (lan_client:), with no transparent proxy before it",
+            )  # fmt: skip
+    return None
 
 
 def _words(target: Socket) -> tuple[str, str]:

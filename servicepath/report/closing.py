@@ -25,7 +25,7 @@ def lines(summary: RunSummary) -> Iterator[str]:
     of = len({verdict.conclusion for verdict in summary.verdicts})
     failed = sum(each.outcome == "failed" for each in troubled)
     unseen = len(troubled) - failed
-    yield f"{of} conclusions: {failed} not so, {unseen} could not be seen"
+    yield f"{of} conclusion{'' if of == 1 else 's'}: {failed} not so, {unseen} could not be seen"
     groups: dict[tuple[str, str], list[Verdict]] = {}
     for conclusion in troubled:
         for item in conclusion.verdicts:
