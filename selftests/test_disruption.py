@@ -1,6 +1,7 @@
 """What disturbs the cluster is undone whatever happens, and what was seen meanwhile is judged only where its control speaks."""
 
 import dataclasses
+import datetime
 import http.server
 import ipaddress
 import json
@@ -317,10 +318,28 @@ def test_what_an_interrupted_run_left_is_deleted(api):
     names = sorted(temporary_service.fresh_name() for _ in range(2))
     for name in names:
         temporary_service.create(api, name, BACKEND, "TCP")
+        made_before(api, name, temporary_service.OLDEST + 60)
     api.kept.pop(("services", names[0]))
 
     assert temporary_service.delete_leftovers(api) == tuple(names)
     assert api.kept == {}
+
+
+def test_what_another_run_has_just_made_is_left_to_it(api):
+    young, unknown = temporary_service.fresh_name(), temporary_service.fresh_name()
+    for name in (young, unknown):
+        temporary_service.create(api, name, BACKEND, "TCP")
+    made_before(api, young, 40)
+
+    assert temporary_service.delete_leftovers(api) == ()
+    assert {name for _, name in api.kept} == {young, unknown}
+
+
+def made_before(api, name, seconds):
+    """Let the API server have made both objects so long ago."""
+    at = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
+    for kind in ("services", "endpointslices"):
+        api.kept[kind, name]["metadata"]["creationTimestamp"] = at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def test_a_refusal_names_the_right_that_is_missing(api):
@@ -448,7 +467,7 @@ def test_three_looks_tell_how_a_node_followed():
 
 
 def followed(before=NO, created=YES, deleted=NO, routes=(ROUTES, ROUTES, ROUTES)):
-    return Following("master", VIP, before, created, deleted, routes, (1.0, 2.0))
+    return Following("master", VIP, before, created, deleted, routes, (1.0, 2.0), BACKEND.ip)
 
 
 def test_dataplanes_follow_bites():
@@ -462,7 +481,19 @@ def test_dataplanes_follow_bites():
     assert len(model.lines(stays)) == 4
 
 
-@pytest.mark.parametrize(("route", "wrong"), [("10.43.77.7 dev cilium_host", 2), ("10.42.1.145 dev lxc1", 2), ("172.16.0.0/12 dev x", 0)])
+@pytest.mark.parametrize(
+    ("route", "wrong"),
+    [
+        ("10.43.77.7 dev cilium_host", 2),
+        ("10.42.1.145 dev lxc1", 2),
+        ("172.16.0.0/12 dev x", 0),
+        # Endpoint routes: another Pod came, and what leads to it is no doing of the Service's.
+        ("10.42.1.146 dev lxc9 proto kernel scope link", 0),
+        ("10.43.77.7 dev lxc9", 2),
+        ("10.42.1.128/25 dev lxc9", 2),
+        ("10.42.1.146 dev cilium_host", 2),
+    ],
+)
 def test_dnat_adds_no_route_bites(route, wrong):
     more = ROUTES | frozenset(parse_ip_route(route + "\n"))
     came_and_went, stayed = followed(routes=(ROUTES, more, ROUTES)), followed(routes=(ROUTES, more, more))

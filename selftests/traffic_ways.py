@@ -31,7 +31,8 @@ INTERNAL = KNOWN.cilium_node("master").cilium_internal_ips[0]
 ROUTES = frozenset(parse_ip_route("default via 192.168.55.1 dev enp1s0\n10.42.1.0/24 via 10.42.0.9 dev cilium_host mtu 1450\n"))
 MORE = ROUTES | frozenset(parse_ip_route("10.43.77.7 dev cilium_host\n"))
 YES, NO = Presence(True, True, True), Presence(False, False, False)
-FOLLOWED = Following("master", ipaddress.ip_address("10.43.77.7"), NO, YES, NO, (ROUTES, ROUTES, ROUTES), (1.0, 2.0))
+TEMPORARY, BEHIND = ipaddress.ip_address("10.43.77.7"), ipaddress.ip_address("10.42.1.145")
+FOLLOWED = Following("master", TEMPORARY, NO, YES, NO, (ROUTES, ROUTES, ROUTES), (1.0, 2.0), BEHIND)
 
 
 @dataclasses.dataclass

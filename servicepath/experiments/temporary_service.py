@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import email.utils
 import ipaddress
 import secrets
 from collections.abc import Callable, Iterator
@@ -20,6 +21,9 @@ NAMESPACE = "servicepath-test"
 
 # Every object carries it; what an interrupted run left behind is removed by the next one that creates something.
 LABEL = {"app.kubernetes.io/managed-by": "servicepath"}
+
+# Seconds for which a run's own Service may be there: two waits of 30 s for the dataplanes, and looks that take their whole time-out.
+OLDEST = 300
 
 # The one port of the Service.
 PORT = 53535
@@ -115,14 +119,22 @@ def _delete(remove: Callable[[str, str], object], name: str) -> None:
 
 
 def delete_leftovers(client: Any) -> tuple[str, ...]:
-    """Delete what an interrupted run left in the namespace, and return the names."""
+    """Delete what an interrupted run left in the namespace, and return the names.
+
+    What is younger than OLDEST may be that of another run, which goes on; age is counted by the API server's own clock (its answer's
+    Date). Without that, and without a creationTimestamp, nothing can be told to be old, and nothing is deleted.
+    """
     from kubernetes import client as api
 
     selector = ",".join(f"{key}={value}" for key, value in LABEL.items())
     with _refusals(f"look for leftovers in namespace {NAMESPACE}"):
-        services: Any = api.CoreV1Api(client).list_namespaced_service(NAMESPACE, label_selector=selector)
+        found: Any = api.CoreV1Api(client).list_namespaced_service_with_http_info(NAMESPACE, label_selector=selector)
+        services, _, headers = found
         slices: Any = api.DiscoveryV1Api(client).list_namespaced_endpoint_slice(NAMESPACE, label_selector=selector)
-    names = sorted({str(item.metadata.name) for item in (*services.items, *slices.items)})
+    date = next((value for key, value in (headers or {}).items() if key.lower() == "date"), None)
+    now = email.utils.parsedate_to_datetime(date) if date else None
+    made = {str(item.metadata.name): item.metadata.creation_timestamp for item in (*slices.items, *services.items)}
+    names = sorted(name for name, at in made.items() if now and at and (now - at).total_seconds() > OLDEST)
     for name in names:
         delete(client, name)
     return tuple(names)

@@ -44,6 +44,7 @@ class Following:
             when it was there, with its backend; before and after, anything at all for its address and port.
         routes: the node's routes before, while the Service was there, and after.
         waited: seconds until creation and deletion had arrived.
+        backend: the address of the Service's endpoint.
     """
 
     node: str
@@ -53,6 +54,7 @@ class Following:
     deleted: Presence
     routes: tuple[frozenset[Route], frozenset[Route], frozenset[Route]]
     waited: tuple[float, float]
+    backend: IPAddress
 
 
 def lines(following: Following) -> tuple[str, ...]:
@@ -80,8 +82,16 @@ def not_followed(following: Following) -> tuple[Difference, ...]:
 
 
 def routes_changed(following: Following, cidrs: tuple[IPNetwork, ...]) -> tuple[Difference, ...]:
-    """Routes of the Pod or Service CIDRs that came or went with the Service."""
-    before, during, after = (frozenset(r for r in routes if _inside(r, cidrs)) for routes in following.routes)
+    """Routes of the Pod or Service CIDRs that came or went with the Service.
+
+    With endpoint routes (Cilium's ``enable-endpoint-routes``) each local Pod has a route of its own through its lxc device, which comes
+    and goes with the Pod; such a one counts only when it leads to the Service's address or to its endpoint.
+    """
+    own = {following.vip, following.backend}
+    before, during, after = (
+        frozenset(r for r in routes if _inside(r, cidrs) and (not _of_one_pod(r) or r.destination.network_address in own))
+        for routes in following.routes
+    )
     wrong = []
     for label, other in (("its creation", during), ("its deletion", after)):
         changed = before ^ other
@@ -90,6 +100,10 @@ def routes_changed(following: Following, cidrs: tuple[IPNetwork, ...]) -> tuple[
             lines = tuple(("+ " if r in other else "- ") + (r.raw or str(r.destination)) for r in sorted(changed, key=str))
             wrong.append(Difference(subject, "routes changed with a Service", "no route comes or goes", f"{len(changed)} did", lines))
     return tuple(wrong)
+
+
+def _of_one_pod(route: Route) -> bool:
+    return route.destination.prefixlen == route.destination.max_prefixlen and (route.device or "").startswith("lxc")
 
 
 def _inside(route: Route, cidrs: tuple[IPNetwork, ...]) -> bool:
