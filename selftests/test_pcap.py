@@ -79,7 +79,7 @@ def test_vxlan_between_two_nodes_of_case_16():
     assert {p.inner.source for p in found} | {p.inner.destination for p in found} == pods
     assert not any(h.destination in ipaddress.ip_network("10.96.0.0/12") for p in found for h in (p.outer, p.inner))
     assert [p.vni for p in found[:2]] == [3245, 12317]  # the sender's identity, not a constant
-    assert found[1].reverses(found[0])
+    assert (found[1].outer.source, found[1].inner.source) == (found[0].outer.destination, found[0].inner.destination)
     assert [p.inner.icmp for p in found[:2]] == [(8, 0), (0, 0)]
     assert all(p.outer_checksum_ok for p in found)
 
@@ -246,17 +246,11 @@ def test_questions_one_may_ask():
     )  # fmt: skip
     found = parse_pcap(pcap(ask, other, reply), interface="x")
 
-    assert packets_of.with_dns_id(found, 0x1234) == found
-    assert packets_of.with_port(found, 43210) == (found[0], found[2])
-    assert packets_of.toward(found, ip("10.42.1.113")) == found[:2]
-    assert packets_of.coming_from(found, ip("10.42.1.113")) == found[2:]
     assert packets_of.questions(found) == found[:2]
     assert packets_of.answers(found) == found[2:]
     assert found[0].carries(ip("192.168.55.10"))
     assert found[0].carries(ip("10.42.0.161"))
     assert not found[0].carries(ip("10.43.0.10"))
-    assert found[2].reverses(found[0])
-    assert not found[2].reverses(found[1])
 
 
 def test_twenty_among_two_hundred_thousand_are_found_at_once():

@@ -140,8 +140,3 @@ def frontend(entries: Iterable[Frontend], address: Socket, protocol: str) -> Fro
     """
     found = [e for e in entries if e.frontend == address and e.protocol in (protocol, None) and not getattr(e, "wildcard", False)]
     return min(found, key=lambda e: (e.protocol is None, e.scope != "internal"), default=None)
-
-
-def flows_between(entries: Iterable[CtEntry], source: Socket, destination: Socket, protocol: str) -> tuple[CtEntry, ...]:
-    """The entries of a flow from ``source`` to ``destination``, in whichever direction they were made."""
-    return tuple(e for e in entries if (e.source, e.destination, e.protocol) == (source, destination, protocol))

@@ -93,19 +93,6 @@ class Packet:
         headers = (self.outer, self.inner) if self.inner else (self.outer,)
         return any(ip in (header.source, header.destination) for header in headers)
 
-    def reverses(self, other: Packet) -> bool:
-        """True when this one goes the other's way back: outer IPs, inner IPs and innermost ports swapped.
-
-        The outer ports and the VNI are not compared: the source port is a hash of the flow, and the VNI is the sender's identity.
-        """
-        mine, its = self.innermost, other.innermost
-        return (
-            (self.outer.source, self.outer.destination) == (other.outer.destination, other.outer.source)
-            and (mine.source, mine.destination) == (its.destination, its.source)
-            and (mine.sport, mine.dport, mine.protocol) == (its.dport, its.sport, its.protocol)
-            and self.is_vxlan == other.is_vxlan
-        )
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Capture:
@@ -119,26 +106,6 @@ class Capture:
     packets: tuple[Packet, ...]
     complete: bool
     problem: str | None = None
-
-
-def with_dns_id(packets: Iterable[Packet], dns_id: int) -> tuple[Packet, ...]:
-    """The packets whose DNS message has this id."""
-    return tuple(p for p in packets if p.dns_id == dns_id)
-
-
-def with_port(packets: Iterable[Packet], port: int) -> tuple[Packet, ...]:
-    """The packets whose innermost header has this port at either end."""
-    return tuple(p for p in packets if port in (p.innermost.sport, p.innermost.dport))
-
-
-def toward(packets: Iterable[Packet], ip: IPAddress) -> tuple[Packet, ...]:
-    """The packets whose innermost header goes to this address."""
-    return tuple(p for p in packets if p.innermost.destination == ip)
-
-
-def coming_from(packets: Iterable[Packet], ip: IPAddress) -> tuple[Packet, ...]:
-    """The packets whose innermost header comes from this address."""
-    return tuple(p for p in packets if p.innermost.source == ip)
 
 
 def questions(packets: Iterable[Packet]) -> tuple[Packet, ...]:
