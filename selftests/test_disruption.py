@@ -463,7 +463,9 @@ def test_three_looks_tell_how_a_node_followed():
     found = following.followed("master", MADE, looks, (1.0, 2.0))
 
     assert (found.before, found.created, found.deleted) == (NO, YES, NO)
-    assert observer().following("master", VIP, (*looks[:2], {"master": Trouble("master", "lost")}), (1.0, 2.0)).problem == "lost"
+    lost = following.followed("master", MADE, (*looks[:2], {"master": Trouble("master", "lost")}), (1.0, 2.0))
+    assert isinstance(lost, Trouble)
+    assert lost.problem == "lost"
 
 
 def followed(before=NO, created=YES, deleted=NO, routes=(ROUTES, ROUTES, ROUTES)):

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..experiments.capture import Tap
 from ..experiments.traffic import NodePlan
-from ..model.addresses import Socket
+from ..model.addresses import IPAddress, Socket
 from ..model.flows import Probe, Query, Source
 from ..model.services import ClusterObjects, ServicePort
 from .model import RecordingError
@@ -20,7 +20,8 @@ def to_json(plan: NodePlan) -> dict[str, Any]:
         "save_tool": list(plan.save_tool),
         "addresses": [str(ip) for ip in plan.addresses],
         "client_netns": plan.client_netns,
-        "clients": [str(ip) for ip in plan.clients],
+        "client": str(plan.client) if plan.client else None,
+        "client_also": [str(ip) for ip in plan.clients[1:]],
         "route_mtu": plan.route_mtu,
         "taps": [{"role": tap.role, "interface": tap.interface, "filter": tap.filter} for tap in plan.taps],
         "probes": [_probe(probe) for probe in plan.probes],
@@ -51,10 +52,15 @@ def from_json(node: str, told: Mapping[str, Any], objects: ClusterObjects) -> No
             node, tuple(told["save_tool"]), tuple(ip(text) for text in told["addresses"]),
             tuple(_read_probe(probe, ports) for probe in told["probes"]),
             tuple(Tap(tap["role"], tap["interface"], tap["filter"]) for tap in told["taps"]),
-            told["client_netns"], tuple(ip(text) for text in told["clients"]), told["route_mtu"],
+            told["client_netns"], _clients(told), told["route_mtu"],
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as wrong:
         raise RecordingError(f"_plan.json of {node}: expected what plans.to_json writes: {type(wrong).__name__}: {wrong}") from wrong
+
+
+def _clients(told: Mapping[str, Any]) -> tuple[IPAddress, ...]:
+    """The client Pod's addresses; recordings of before know of one alone."""
+    return tuple(map(ipaddress.ip_address, (*filter(None, [told["client"]]), *told.get("client_also", ()))))
 
 
 def _read_probe(told: Mapping[str, Any], ports: Mapping[tuple[str, int, str], ServicePort]) -> Probe:
