@@ -76,6 +76,14 @@ class Api:
         """
         self._request("PATCH", path, json.dumps(change), {"Content-Type": "application/strategic-merge-patch+json"})
 
+    def create(self, path: str, document: Mapping[str, Any]) -> None:
+        """Create an object in the collection at a path; several times as fast as ``apply``.
+
+        Raises:
+            ApiError: it was refused, or is there already.
+        """
+        self._request("POST", path, json.dumps(document), {"Content-Type": "application/json"})
+
     def serves(self, root: str, resource: str) -> bool:
         """Tell whether the API has a resource by now, such as "ciliumnodes" below "/apis/cilium.io/v2"."""
         try:

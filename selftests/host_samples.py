@@ -55,8 +55,9 @@ def net(text):
 
 
 def routing(*, rules=RULES, routes=ROUTES, lookups=LOOKUPS):
-    found = [iproute.parse_ip_route_get(line, ip(line.removeprefix("local ").split()[0])) for line in lookups.splitlines()]
-    return HostRouting(iproute.parse_ip_rule(rules), iproute.parse_ip_route(routes), {lookup.destination: lookup for lookup in found})
+    found = [iproute.parse_ip_route_get(f"{line}\n", ip(line.removeprefix("local ").split()[0])) for line in lookups.splitlines()]
+    read = (iproute.parse_ip_rule(f"{rules}\n"), iproute.parse_ip_route(f"{routes}\n"))
+    return HostRouting(*read, {lookup.destination: lookup for lookup in found})
 
 
 def interfaces(text=INTERFACES):

@@ -195,7 +195,7 @@ def routes(draw):
 
 @given(routes())
 def test_a_route_that_is_printed_reads_the_same(route):
-    assert iproute.parse_ip_route(str(route)) == (route,)
+    assert iproute.parse_ip_route(f"{route}\n") == (route,)
 
 
 @st.composite
@@ -219,7 +219,7 @@ def rules(draw):
 
 @given(rules())
 def test_a_rule_that_is_printed_reads_the_same(rule):
-    assert iproute.parse_ip_rule(str(rule)) == (rule,)
+    assert iproute.parse_ip_rule(f"{rule}\n") == (rule,)
 
 
 def test_numbers_for_names_and_old_fields_are_read():

@@ -67,7 +67,7 @@ def test_a_listing_without_the_nodes_own_address_proves_nothing():
 
 def test_a_socket_on_the_clusterip_is_named_with_its_process():
     line = 'udp UNCONN 0 0 10.43.0.10:53 0.0.0.0:* users:(("node-cache",pid=7,fd=3))'
-    wrong = judge_host.judge_no_listener("master", parse_ss(SS + line), [VIP])
+    wrong = judge_host.judge_no_listener("master", parse_ss(f"{SS}{line}\n"), [VIP])
     assert len(wrong) == 1
     assert "node-cache" in str(wrong[0])
     assert wrong[0].evidence == (line,)
@@ -84,7 +84,7 @@ def test_a_listing_without_sshd_proves_nothing_where_we_came_by_ssh():
     assert judge_host.listeners_silent(moved, by_ssh=True) is None
     assert judge_host.listeners_silent(kubelet, by_ssh=True)
     assert judge_host.listeners_silent(kubelet, by_ssh=False) is None
-    assert judge_host.listeners_silent(parse_ss(SS.splitlines()[1]), by_ssh=False)
+    assert judge_host.listeners_silent(parse_ss(SS.splitlines(keepends=True)[1]), by_ssh=False)
 
 
 def test_a_node_as_cilium_leaves_it_has_no_route_inside():

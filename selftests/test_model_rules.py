@@ -198,7 +198,7 @@ def test_what_can_translate_this_packet_is_not(rule):
 
 def test_a_match_tells_no_some_and_yes():
     packet = Packet(VIP, "udp", 53, "OUTPUT")
-    (rule,) = parse_save("-A X -d 10.43.0.0/16 -p udp -j MARK --set-xmark 0x1/0x1", table="nat").rules("nat", "X")
+    (rule,) = parse_save("-A X -d 10.43.0.0/16 -p udp -j MARK --set-xmark 0x1/0x1\n", table="nat").rules("nat", "X")
 
     assert rule_entry.match(rule, packet) is Match.YES
     assert rule_entry.match(dataclasses.replace(rule, source=rule.destination), packet) is Match.SOME

@@ -20,15 +20,17 @@ from collections.abc import Collection
 from ..model.addresses import IPAddress, Socket
 from ..model.cilium import CtEntry
 from .errors import ParseError
+from .lines import numbered, port, whole
 
 TOOL = "cilium-dbg bpf ct list global"
 
 _LINE = re.compile(
     r"(?P<protocol>\w+) (?P<direction>SVC|OUT|IN) "
     r"\[?(?P<source>[0-9a-fA-F.:]+?)\]?:(?P<sport>\d+) -> \[?(?P<destination>[0-9a-fA-F.:]+?)\]?:(?P<dport>\d+) "
-    r"(?P<related>related )?(?P<service>service )?(?P<rest>expires=.*)"
+    r"(?P<related>related )?(?P<service>service )?(?P<rest>expires=.*)",
+    re.ASCII,
 )
-_PACKETS = re.compile(r"\b(?:Rx|Tx)?Packets=(\d+)")
+_PACKETS = re.compile(r"\b(?:Rx|Tx)?Packets=(\d+)", re.ASCII)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -47,32 +49,33 @@ def parse_ct_list(text: str, *, ports: Collection[int] | None = None) -> tuple[C
         The entries in the tool's order. A related entry has direction RELATED.
 
     Raises:
-        ParseError: for a line that is no entry, such as the tool's own complaint that a map cannot be opened.
+        ParseError: for a line that is no entry, such as the tool's own complaint that a map cannot be opened, or one that was cut off.
     """
+    names = None if ports is None else frozenset(map(str, ports))
     found = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in numbered(TOOL, text):
         stripped = line.strip()
         if not stripped or stripped.startswith("Defaulted container"):
             continue
         match = _LINE.fullmatch(stripped)
         if not match:
             raise ParseError(TOOL, number, stripped, "'UDP OUT ADDRESS:PORT -> ADDRESS:PORT expires=…'")
-        if ports is None or int(match["sport"]) in ports or int(match["dport"]) in ports:
+        if names is None or match["sport"] in names or match["dport"] in names:
             found.append(_entry(match, stripped, number))
     return tuple(found)
 
 
 def _entry(match: re.Match[str], line: str, number: int) -> CtEntry:
     try:
-        source = Socket(_ip(match["source"]), int(match["sport"]))
-        destination = Socket(_ip(match["destination"]), int(match["dport"]))
+        source = Socket(_ip(match["source"]), port(match["sport"]))
+        destination = Socket(_ip(match["destination"]), port(match["dport"]))
+        counts = [whole(count) for count in _PACKETS.findall(match["rest"])]
     except ValueError as error:
-        raise ParseError(TOOL, number, line, "two IP addresses") from error
+        raise ParseError(TOOL, number, line, f"two addresses with ports, and numbers ({error})") from error
     direction = match["direction"]
     if match["service"]:
         # The old form shows the map's own tuple, which is stored for the way back.
         source, destination, direction = destination, source, "SVC"
     if match["related"]:
         direction = "RELATED"
-    counts = [int(count) for count in _PACKETS.findall(match["rest"])]
     return CtEntry(match["protocol"], direction, source, destination, sum(counts) if counts else None, line)

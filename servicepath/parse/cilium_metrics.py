@@ -7,11 +7,8 @@ Releases before 1.17 have ``values`` by direction instead of file and line; the 
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from ..model.drops import Metric
-from .errors import ParseError
+from .fields import Fields, json_objects
 
 _TOOL = "cilium-dbg bpf metrics list"
 
@@ -22,21 +19,19 @@ def parse_metrics(text: str) -> tuple[Metric, ...]:
     Raises:
         ParseError: no JSON, or a row without reason and packets.
     """
-    try:
-        rows = json.loads(text)
-    except ValueError as error:
-        raise ParseError(_TOOL, 0, text, "JSON") from error
-    if not isinstance(rows, list):
-        raise ParseError(_TOOL, 0, text, "a list of rows")
-    return tuple(metric for row in rows for metric in _metrics(row))
+    return tuple(metric for row in json_objects(_TOOL, text) for metric in _metrics(row))
 
 
-def _metrics(row: Any) -> tuple[Metric, ...]:
-    try:
-        if "values" in row:
-            pairs = row["values"].items()
-            return tuple(Metric(str(row["description"]), str(way), "no place given", int(v["packets"])) for way, v in pairs)
-        place = f"{row.get('file', 'no file given')}:{row.get('line', 0)}"
-        return (Metric(str(row["reason"]), str(row.get("direction", "")), place, int(row["packets"])),)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ParseError(_TOOL, 0, str(row), "reason, direction and packets") from error
+def _metrics(row: Fields) -> tuple[Metric, ...]:
+    if row.has("values"):
+        ways = row.child("values")
+        return tuple(Metric(row.text("description"), way, "no place given", _packets(ways.child(way))) for way in ways.value)
+    place = f"{row.optional_text('file') or 'no file given'}:{row.number('line') or 0}"
+    return (Metric(row.text("reason"), row.optional_text("direction") or "", place, _packets(row)),)
+
+
+def _packets(counted: Fields) -> int:
+    found = counted.number("packets")
+    if found is None or found < 0:
+        raise counted.error("packets", found, "a number of packets")
+    return found

@@ -26,17 +26,18 @@ import ipaddress
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from ..model.addresses import Socket
 from ..model.cilium import AgentBackend, AgentService, MapService
 from .errors import ParseError
+from .fields import Fields, decode, json_objects
+from .lines import numbered, port
 
 SERVICE_LIST = "cilium-dbg service list"
 LB_LIST = "cilium-dbg bpf lb list"
 
 # The cluster id of a remote cluster (``10.0.0.1@2``) is no part of the address.
-_ADDRESS = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.]+)(?:@\d+)?\]|(?P<v4>[0-9.]+)(?:@\d+)?):(?P<port>\d+)(?:/(?P<words>[\w/]+))?")
+_ADDRESS = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.]+)(?:@\d+)?\]|(?P<v4>[0-9.]+)(?:@\d+)?):(?P<port>\d+)(?:/(?P<words>[\w/]+))?", re.ASCII)
 _SERVICE_ROW = re.compile(r"(?P<id>\d+)\s+(?P<frontend>\S+)(?P<rest>.*)")
 _SERVICE_BACKEND = re.compile(r"(?P<type>.*?)\s*(?P<slot>\d+) => (?P<address>\S+)(?: \((?P<state>[\w-]+)\))?(?: \(\w+\))*\s*")
 _LB_ROW = re.compile(r"(?P<left>\S+(?: \(\d+\))?)\s{2,}(?P<right>\S.*)")
@@ -60,9 +61,9 @@ def _address(text: str, tool: str, line: int) -> _Address:
     if not match:
         raise ParseError(tool, line, text, "an address such as 10.43.0.10:53/UDP")
     try:
-        socket = Socket(ipaddress.ip_address(match["v6"] or match["v4"]), int(match["port"]))
+        socket = Socket(ipaddress.ip_address(match["v6"] or match["v4"]), port(match["port"]))
     except ValueError as error:
-        raise ParseError(tool, line, text, "an IP address") from error
+        raise ParseError(tool, line, text, f"an IP address and a port ({error})") from error
     words = (match["words"] or "").split("/")
     scope = "internal" if words[-1] == "i" else "external"
     return _Address(socket, _protocol(words[0] if words[0] != "i" else ""), scope)
@@ -80,18 +81,11 @@ def _body(text: str) -> str:
 
 def _lines(text: str, tool: str, header: re.Pattern[str], expected: str) -> Iterator[tuple[int, str]]:
     """Numbered lines below the header."""
-    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [(number, line) for number, line in numbered(tool, text) if line.strip()]
     if not lines or not header.fullmatch(lines[0][1].rstrip()):
         number, found = lines[0] if lines else (0, text)
         raise ParseError(tool, number, found, expected)
     return ((number, line.rstrip()) for number, line in lines[1:])
-
-
-def _json(text: str, tool: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ParseError(tool, 0, text, f"JSON ({error})") from error
 
 
 def parse_service_list(text: str) -> tuple[AgentService, ...]:
@@ -104,8 +98,8 @@ def parse_service_list(text: str) -> tuple[AgentService, ...]:
         ParseError: for another table, a row or an address that cannot be read.
     """
     text = _body(text)
-    if text.lstrip()[:1] in ("[", "n"):  # Go prints an empty list as null
-        return _service_list_of_json(_json(text, SERVICE_LIST))
+    if text.lstrip()[:1] in ("[", "n"):
+        return _service_list_of_json(text)
     header = re.compile(r"ID\s+Frontend\s+(?:Service Type\s+)?Backend")
     found: list[AgentService] = []
     for number, line in _lines(text, SERVICE_LIST, header, "the header 'ID Frontend Service Type Backend'"):
@@ -131,37 +125,38 @@ def _text_backend(match: re.Match[str], number: int) -> AgentBackend:
     return AgentBackend(_address(match["address"], SERVICE_LIST, number).socket, match["state"])
 
 
-def _service_list_of_json(entries: Any) -> tuple[AgentService, ...]:
+def _service_list_of_json(text: str) -> tuple[AgentService, ...]:
+    if text.strip() == "null":  # how Go prints an empty list
+        return ()
     found = []
-    for entry in entries or ():
-        try:
-            # What is realized, not what is wanted: spec may be ahead of it.
-            realized = entry["status"]["realized"]
-            address, flags = realized["frontend-address"], realized.get("flags") or {}
-            backends = tuple(
-                AgentBackend(_json_socket(b), b.get("state") or None, b.get("nodeName") or None)
-                for b in realized.get("backend-addresses") or ()
+    for entry in json_objects(SERVICE_LIST, text):
+        # What is realized, not what is wanted: spec may be ahead of it.
+        realized = entry.child("status").child("realized")
+        flags = realized.child("flags")
+        address = realized.child("frontend-address")
+        found.append(
+            AgentService(
+                frontend=_json_socket(address),
+                protocol=_protocol(address.optional_text("protocol")),
+                type=flags.optional_text("type"),
+                scope=address.optional_text("scope") or "external",
+                namespace=flags.optional_text("namespace"),
+                name=flags.optional_text("name"),
+                backends=tuple(_json_backend(each) for each in realized.children("backend-addresses")),
+                raw=json.dumps(realized.value, sort_keys=True),
             )
-            found.append(
-                AgentService(
-                    frontend=_json_socket(address),
-                    protocol=_protocol(address.get("protocol")),
-                    type=flags.get("type") or None,
-                    scope=address.get("scope") or "external",
-                    namespace=flags.get("namespace") or None,
-                    name=flags.get("name") or None,
-                    backends=backends,
-                    raw=json.dumps(realized, sort_keys=True),
-                )
-            )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ParseError(SERVICE_LIST, 0, json.dumps(entry), f"status.realized with its addresses ({error!r})") from error
+        )
     return tuple(found)
 
 
-def _json_socket(entry: Any) -> Socket:
+def _json_backend(entry: Fields) -> AgentBackend:
+    return AgentBackend(_json_socket(entry), entry.optional_text("state"), entry.optional_text("nodeName"))
+
+
+def _json_socket(entry: Fields) -> Socket:
     """Go leaves a port of 0 out."""
-    return Socket(ipaddress.ip_address(entry["ip"].partition("@")[0]), int(entry.get("port", 0)))
+    ip = entry.convert("ip", entry.text("ip").partition("@")[0], ipaddress.ip_address, "an IP address")
+    return Socket(ip, (entry.port("port") if entry.value.get("port") else None) or 0)
 
 
 @dataclasses.dataclass(slots=True)
@@ -210,7 +205,10 @@ def parse_lb_list(text: str) -> tuple[MapService, ...]:
 def _lb_rows(text: str) -> Iterator[tuple[int, str, str]]:
     """(line, left column, right column); an indented row takes the left column of the one above."""
     if text.lstrip()[:1] in ("{", "n"):
-        for key, rights in (_json(text, LB_LIST) or {}).items():
+        found = decode(LB_LIST, text)
+        if not isinstance(found, dict | None):
+            raise ParseError(LB_LIST, 0, text, "an object of left and right columns")
+        for key, rights in (found or {}).items():
             if not isinstance(rights, list) or not all(isinstance(right, str) for right in rights):
                 raise ParseError(LB_LIST, 0, json.dumps(rights), "a list of right columns")
             yield from ((0, key.strip(), right.strip()) for right in rights)

@@ -25,14 +25,14 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from ..model.addresses import IPAddress
 from ..model.cilium import AgentStatus
 from .errors import ParseError
+from .fields import Fields, decode
+from .lines import numbered
 
 TOOL = "cilium-dbg status"
 
@@ -43,6 +43,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\S+")
 _ROUTING = re.compile(r"Network: (?P<mode>\w+)(?: \[(?P<tunnel>\w+)\])?\s+Host: (?P<host>\w+)")
 # The feature names of JSON → the words of the text.
 _FEATURES = {"nodePort": "NodePort", "externalIPs": "externalIPs", "hostPort": "HostPort"}
+_SOCKET_LB = ("socketLB", "hostReachableServices")  # the second one until 1.11
 # The words in the brackets of 1.7 and 1.8 → those of later text.
 _OLD_FEATURES = {"NodePort": "NodePort", "ExternalIPs": "externalIPs", "HostPort": "HostPort"}
 
@@ -85,62 +86,45 @@ def _parse_one(text: str) -> AgentStatus:
 
 
 def _of_json(text: str) -> AgentStatus:
-    try:
-        data = json.loads(text)
-        return _of_object(data, text)
-    except ParseError:
-        raise
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
-        raise ParseError(TOOL, 0, text, f"the agent's status as JSON ({error!r})") from error
-
-
-def _of_object(data: Mapping[str, Any], text: str) -> AgentStatus:
-    if "cilium" not in data and "kube-proxy-replacement" not in data:
-        raise ValueError("neither 'cilium' nor 'kube-proxy-replacement'")
-    replacement = data.get("kube-proxy-replacement") or {}
-    features = replacement.get("features") or {}
-    routing = data.get("routing") or {}
-    version = _version((data.get("cilium") or {}).get("msg", ""))
-    socket_lb = _json_socket_lb(features)
-    hostns_only = features.get("bpfSocketLBHostnsOnly")
+    data = Fields(TOOL, decode(TOOL, text))
+    if not (data.has("cilium") or data.has("kube-proxy-replacement")):
+        raise ParseError(TOOL, 0, text, "the agent's status as JSON, with 'cilium' or 'kube-proxy-replacement'")
+    replacement, routing = data.child("kube-proxy-replacement"), data.child("routing")
+    features = replacement.child("features")
+    version = _version(data.child("cilium").optional_text("msg") or "")
+    socket_lb = next((features.child(key).flag("enabled") or False for key in _SOCKET_LB if features.has(key)), None)
+    hostns_only = features.flag("bpfSocketLBHostnsOnly")
     # Go leaves a false out; versions before 1.14 do not have the key at all.
     if hostns_only is None and _at_least(version, (1, 14)):
         hostns_only = False
+    mode = routing.optional_text("inter-host-routing-mode")
     return AgentStatus(
         version=version,
-        kube_proxy_replacement=replacement.get("mode") or None,
+        kube_proxy_replacement=replacement.optional_text("mode"),
         socket_lb=socket_lb,
         socket_lb_hostns_only=hostns_only if socket_lb else None,
-        services={word: bool(features[key].get("enabled")) for key, word in _FEATURES.items() if features.get(key) is not None},
-        routing=_lower(routing.get("inter-host-routing-mode")),
-        tunnel=_lower(routing.get("tunnel-protocol")) if routing.get("inter-host-routing-mode") == "Tunnel" else None,
-        host_routing=routing.get("intra-host-routing-mode") or (data.get("host-routing") or {}).get("mode"),
-        masquerading=_json_masquerading(data.get("masquerading")),
+        services={word: features.child(key).flag("enabled") or False for key, word in _FEATURES.items() if features.has(key)},
+        routing=_lower(mode),
+        tunnel=_lower(routing.optional_text("tunnel-protocol")) if mode == "Tunnel" else None,
+        host_routing=routing.optional_text("intra-host-routing-mode") or data.child("host-routing").optional_text("mode"),
+        masquerading=_json_masquerading(data.child("masquerading")) if data.has("masquerading") else None,
         # The list of addresses starts with empty strings (pkg/status of 1.19 makes it too long).
-        devices={d["name"]: _ips(d.get("ip") or ()) for d in replacement.get("deviceList") or ()},
-        ipam=((data.get("ipam") or {}).get("status") or "").strip(" ,") or None,
+        devices={device.text("name"): _ips(device.texts("ip")) for device in replacement.children("deviceList")},
+        ipam=(data.child("ipam").optional_text("status") or "").strip(" ,") or None,
         raw=text,
     )
 
 
-def _json_socket_lb(features: Mapping[str, Any]) -> bool | None:
-    for key in ("socketLB", "hostReachableServices"):
-        if features.get(key) is not None:
-            return bool(features[key].get("enabled"))
-    return None
-
-
-def _json_masquerading(found: Mapping[str, Any] | None) -> str | None:
+def _json_masquerading(found: Fields) -> str:
     """The words of the text form; of BPF masquerading without its devices and ranges."""
-    if found is None:
-        return None
-    protocols = found.get("enabledProtocols")
-    if protocols is None:
-        return "Enabled" if found.get("enabled") else "Disabled"
-    if not protocols.get("ipv4") and not protocols.get("ipv6"):
+    if not found.has("enabledProtocols"):
+        return "Enabled" if found.flag("enabled") else "Disabled"
+    protocols, mode = found.child("enabledProtocols"), found.optional_text("mode") or "no mode given"
+    enabled = [bool(protocols.flag(key)) for key in ("ipv4", "ipv6")]
+    if not any(enabled):
         return "Disabled"
-    word = {"iptables": "IPTables", "bpf": "BPF"}.get(_lower(found.get("mode")) or "", str(found.get("mode")))
-    four, six = ("Enabled" if protocols.get(key) else "Disabled" for key in ("ipv4", "ipv6"))
+    word = {"iptables": "IPTables", "bpf": "BPF"}.get(mode.lower(), mode)
+    four, six = ("Enabled" if each else "Disabled" for each in enabled)
     return f"{word} [IPv4: {four}, IPv6: {six}]"
 
 
@@ -182,7 +166,7 @@ def _sections(text: str) -> tuple[_Fields, _Fields, _Fields]:
     details: _Fields = {}
     services: _Fields = {}
     within = None
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in numbered(TOOL, text):
         if match := _TOP.match(line):
             within = "details" if match["key"] == "KubeProxyReplacement Details" else None
             top.setdefault(match["key"], (number, (match["value"] or "").rstrip()))

@@ -19,6 +19,7 @@ from ..model.addresses import Socket
 from ..model.host import ConntrackEntry, ConntrackTable
 from ..model.rules import Counter
 from .errors import ParseError
+from .lines import port, whole
 
 _TOOL = "conntrack"
 _SUMMARY = re.compile(r"conntrack v\S+ \(conntrack-tools\): .*")
@@ -37,7 +38,7 @@ def parse_conntrack(text: str) -> ConntrackTable:
     """
     entries: list[ConntrackEntry] = []
     without_ports: Tally[str] = Tally()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or _SUMMARY.fullmatch(line.strip()):
             continue
         found = _entry(number, line)
@@ -73,9 +74,9 @@ def _entry(number: int, line: str) -> ConntrackEntry | str:
             state=match["state"],
             unreplied="[UNREPLIED]" in flags,
             assured="[ASSURED]" in flags,
-            timeout=int(match["timeout"]) if match["timeout"] else None,
-            mark=int(second["mark"]) if "mark" in second else None,
-            zone=int(second["zone"]) if "zone" in second else None,
+            timeout=whole(match["timeout"]) if match["timeout"] else None,
+            mark=whole(second["mark"]) if "mark" in second else None,
+            zone=whole(second["zone"]) if "zone" in second else None,
             counts=(_counter(first), _counter(second)) if "packets" in first and "packets" in second else None,
             raw=line.strip(),
         )
@@ -92,9 +93,9 @@ def _tuple(pairs: list[tuple[str, str]]) -> Mapping[str, str]:
 
 
 def _sockets(fields: Mapping[str, str]) -> tuple[Socket, Socket]:
-    source = Socket(ipaddress.ip_address(fields["src"]), int(fields["sport"]))
-    return source, Socket(ipaddress.ip_address(fields["dst"]), int(fields["dport"]))
+    source = Socket(ipaddress.ip_address(fields["src"]), port(fields["sport"]))
+    return source, Socket(ipaddress.ip_address(fields["dst"]), port(fields["dport"]))
 
 
 def _counter(fields: Mapping[str, str]) -> Counter:
-    return Counter(int(fields["packets"]), int(fields["bytes"]))
+    return Counter(whole(fields["packets"]), whole(fields["bytes"]))

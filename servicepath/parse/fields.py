@@ -97,7 +97,8 @@ class Fields:
 
     def child(self, name: str) -> Fields:
         """The field's object; an empty one when absent."""
-        return Fields(self._tool, self.value.get(name) or {}, ": ".join(p for p in (self._place, name) if p), self._line)
+        found = self.value.get(name)
+        return Fields(self._tool, {} if found is None else found, ": ".join(p for p in (self._place, name) if p), self._line)
 
     def children(self, name: str) -> tuple[Fields, ...]:
         """The field's list of objects; empty when absent."""
@@ -123,6 +124,21 @@ class Fields:
         return found
 
 
+def decode(tool: str, text: str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """The JSON value that the text is; ``pairs`` makes an object of its names and values.
+
+    Raises:
+        ParseError: no JSON, such as output that was cut off; names the line.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=pairs)
+    except json.JSONDecodeError as error:
+        near = text[max(0, error.pos - 60) : error.pos + 60] or text[-60:]
+        raise ParseError(tool, error.lineno, near, f"complete JSON ({error.msg})") from None
+    except (RecursionError, ValueError) as error:  # ten thousand brackets; a number of as many digits
+        raise ParseError(tool, 0, text, f"JSON that a tool prints ({error})") from None
+
+
 def json_objects(tool: str, text: str) -> list[Fields]:
     """The objects of a JSON list, in order.
 
@@ -132,10 +148,7 @@ def json_objects(tool: str, text: str) -> list[Fields]:
     Raises:
         ParseError: no JSON (output that was cut off, say), or no list of objects.
     """
-    try:
-        found = json.loads(text, object_pairs_hook=_first_of_each)
-    except json.JSONDecodeError as error:
-        raise ParseError(tool, error.lineno, text[max(0, error.pos - 60) : error.pos + 60] or text[-60:], "complete JSON") from None
+    found = decode(tool, text, _first_of_each)
     if not isinstance(found, list):
         raise ParseError(tool, 0, text, "a JSON list")
     return [Fields(tool, each, f"item {number}") for number, each in enumerate(found, 1) if each != {}]

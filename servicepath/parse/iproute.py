@@ -214,7 +214,8 @@ def _lookup(item: Fields) -> RouteLookup:
 
 def _name(item: Fields, field: str) -> str | None:
     """A table or protocol, which old releases print as a number where they know no name."""
-    return str(item.value[field]) if isinstance(item.value.get(field), int) else item.optional_text(field)
+    found = item.value.get(field)
+    return str(found) if isinstance(found, int) and not isinstance(found, bool) else item.optional_text(field)
 
 
 def _raw(item: Fields) -> str:

@@ -22,11 +22,12 @@ from typing import TypeVar
 from ..model.addresses import IPAddress, IPInterface, IPNetwork
 from ..model.host import Interface, NextHop, Route, RouteLookup, RoutingRule
 from .errors import ParseError
+from .lines import is_number, numbered, whole
 
 T = TypeVar("T")
 
 # Interface names hold anything but spaces and slashes: ``flannel.1``, ``vlan.eth.2@eth2``.
-_HEAD = re.compile(r"(?P<index>\d+): (?P<name>[^\s@]+?)(@(?P<link>\S+?))?: <(?P<flags>[^>]*)>(?P<rest>.*)")
+_HEAD = re.compile(r"(?P<index>[0-9]+): (?P<name>[^\s@]+?)(@(?P<link>\S+?))?: <(?P<flags>[^>]*)>(?P<rest>.*)")
 _BRIEF = re.compile(
     r"(?P<name>[^\s@:]+)(@(?P<link>\S+))?\s+(?P<state>UP|DOWN|UNKNOWN|DORMANT|LOWERLAYERDOWN|NOTPRESENT|TESTING)\b(?P<rest>.*)"
 )
@@ -64,7 +65,7 @@ def read_interfaces(tool: str, text: str) -> tuple[Interface, ...]:
     """Read ``ip addr``, ``ip -d link`` or ``ip -br addr``; ParseError at the first line that is none of theirs."""
     found: list[Interface] = []
     block: list[tuple[int, str]] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in numbered(tool, text):
         brief = _BRIEF.fullmatch(line)
         if brief:
             found.append(_brief(tool, number, line, brief))
@@ -81,7 +82,7 @@ def read_interfaces(tool: str, text: str) -> tuple[Interface, ...]:
 def read_routes(text: str, table: str, family: int | None) -> tuple[Route, ...]:
     """Read ``ip route``; ``table`` is that of routes that name none, ``family`` None where the addresses must tell."""
     found: list[tuple[int, list[str]]] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in numbered("ip route", text):
         if line[:1].isspace() and line.split()[:1] == ["nexthop"] and found:
             found[-1][1].append(line)
         elif line.strip():
@@ -91,14 +92,14 @@ def read_routes(text: str, table: str, family: int | None) -> tuple[Route, ...]:
 
 def read_rules(text: str, family: int) -> tuple[RoutingRule, ...]:
     """Read ``ip rule``."""
-    return tuple(_rule(number, line, family) for number, line in enumerate(text.splitlines(), 1) if line.strip())
+    return tuple(_rule(number, line, family) for number, line in numbered("ip rule", text) if line.strip())
 
 
 def read_route_get(text: str) -> RouteLookup:
     """Read ``ip route get``: the route, and below it what the kernel's cache holds."""
-    head, *below = text.strip().splitlines()
+    head, *below = (line for _, line in numbered("ip route get", text) if line.strip())
     words = head.split()
-    kind = words.pop(0) if words[0] in _ROUTE_TYPES else "unicast"
+    kind = words.pop(0) if words[0] in _ROUTE_TYPES and len(words) > 1 else "unicast"
     target = _convert("ip route get", 1, head, ipaddress.ip_address, words[0])
     parts = _pairs("ip route get", 1, head, iter(words[1:]))
     cached = _pairs("ip route get", 2, " ".join(below), iter([w for line in below for w in line.split() if not w.startswith("<")]))
@@ -108,7 +109,7 @@ def read_route_get(text: str) -> RouteLookup:
         device=parts.get("dev"),
         via=_optional_address("ip route get", 1, head, parts.get("via")),
         source=_optional_address("ip route get", 1, head, parts.get("src")),
-        mtu=int(mtu) if mtu else None,
+        mtu=_whole("ip route get", 1, head, mtu),
         type=kind,
         table=parts.get("table"),
         raw=text.strip(),
@@ -130,15 +131,15 @@ def _block(tool: str, block: list[tuple[int, str]]) -> Interface:
         raise ParseError(tool, number, head, "an interface")
     words = match["rest"].split()
     pairs = dict(zip(words[::2], words[1::2], strict=False))
-    if not pairs.get("mtu", "").isdigit():
+    if not is_number(pairs.get("mtu", "")):
         raise ParseError(tool, number, head, "mtu and a number")
     link = match["link"]
-    peer = re.fullmatch(r"if(\d+)", link or "")
+    peer = re.fullmatch(r"if([0-9]+)", link or "")
     body = " ".join(line for _, line in block[1:])
-    vxlan = re.search(r"\bvxlan (?P<external>external )?id (?P<id>\d+).*? dstport (?P<port>\d+)", body)
+    vxlan = re.search(r"\bvxlan (?P<external>external )?id (?P<id>[0-9]+).*? dstport (?P<port>[0-9]+)", body)
     details = [line.split()[0] for _, line in block[1:] if line.split()]
     mac = re.search(r"\blink/\S+ ([0-9a-f:.]+)", body)
-    netnsid = re.search(r"\blink-netnsid (\d+)", body)
+    netnsid = re.search(r"\blink-netnsid ([0-9]+)", body)
     return Interface(
         name=match["name"],
         index=int(match["index"]),
@@ -158,7 +159,7 @@ def _block(tool: str, block: list[tuple[int, str]]) -> Interface:
 
 
 def _brief(tool: str, number: int, line: str, match: re.Match[str]) -> Interface:
-    peer = re.fullmatch(r"if(\d+)", match["link"] or "")
+    peer = re.fullmatch(r"if([0-9]+)", match["link"] or "")
     words = [word for word in match["rest"].split() if "/" in word]
     return Interface(
         name=match["name"],
@@ -230,7 +231,7 @@ def _rule(number: int, line: str, family: int) -> RoutingRule:
             other.append(f"{word} {value}")
         else:
             pairs[word] = value
-    if not colon or not head.strip().isdigit() or "from" not in pairs or not ({"lookup", "goto"} & pairs.keys() or action):
+    if not colon or not is_number(head.strip()) or "from" not in pairs or not ({"lookup", "goto"} & pairs.keys() or action):
         raise ParseError("ip rule", number, line, "priority, from, and lookup or an action")
     goto = _whole("ip rule", number, line, pairs.get("goto"))
     return RoutingRule(
@@ -277,7 +278,7 @@ def _optional_address(tool: str, number: int, line: str, text: str | None) -> IP
 
 
 def _whole(tool: str, number: int, line: str, text: str | None) -> int | None:
-    return None if text is None else _convert(tool, number, line, int, text)
+    return None if text is None else _convert(tool, number, line, whole, text)
 
 
 def _convert(tool: str, number: int, line: str, into: Callable[[str], T], text: str) -> T:

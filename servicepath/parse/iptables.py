@@ -103,8 +103,11 @@ def parse_save(text: str, *, backend: str | None = None, tool: str = "iptables-s
             declared, or the header names another back end than ``backend``.
     """
     reader = _SaveReader(tool, table)
+    lines = text.split("\n")
+    if lines[-1][:1] in ("-", "[", ":"):  # an excerpt has no COMMIT to end it, so that its last rule may be half of one
+        raise ParseError(tool, len(lines), lines[-1], "a line feed at the rule's end: the text is cut off")
     with _uncollected():
-        for number, line in enumerate(text.split("\n"), 1):
+        for number, line in enumerate(lines, 1):
             reader.read(number, line.rstrip("\r"))
         return reader.ruleset(backend)
 

@@ -16,6 +16,7 @@ from typing import Any
 from ..model.rules import UNSUPPORTED, Chain, Counter, Rule, Ruleset
 from .errors import ParseError
 from .iptables_words import RuleReader, Unreadable
+from .lines import numbered
 
 _TOOL = "iptables -L"
 _CHAIN = re.compile(r"^Chain (\S+) \((?:policy (\w+)(?: \d+\w? packets, \d+\w? bytes)?|\d+ references)\)$")
@@ -60,7 +61,7 @@ def parse_list(text: str, *, table: str, chain: str | None = None) -> Ruleset:
     reader = RuleReader()
     chains: dict[str, tuple[str | None, list[Rule]]] = {}
     current, warning = chain, None
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in numbered(_TOOL, text):
         head, command = _CHAIN.match(line), _COMMAND.match(line)
         if head:
             current = head[1]

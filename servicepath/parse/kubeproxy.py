@@ -66,6 +66,6 @@ def _value(number: int, line: str, text: str) -> float:
         value = float(text)
     except ValueError:
         raise ParseError("kube-proxy /metrics", number, line, "a number") from None
-    if math.isnan(value):
+    if not math.isfinite(value):
         raise ParseError("kube-proxy /metrics", number, line, "a number")
     return value

@@ -30,6 +30,8 @@ from ..model.addresses import IPAddress, Socket
 from ..model.nft_rules import NftService, NftTable
 from ..model.rules import socket_of
 from .errors import ParseError
+from .fields import Fields, decode
+from .lines import port
 
 _TOOL = "nft list table kube-proxy"
 _BLOCK = re.compile(r"^\s+(map|set|chain) (\S+) \{$")
@@ -108,13 +110,10 @@ class _Table:
 
 
 def _items(text: str) -> list[Any]:
-    try:
-        items = json.loads(text)["nftables"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise ParseError(_TOOL, 0, text, "a JSON object with 'nftables'") from error
-    if not isinstance(items, list):
-        raise ParseError(_TOOL, 0, text, "a list under 'nftables'")
-    return items
+    listing = Fields(_TOOL, decode(_TOOL, text))
+    if not listing.has("nftables"):
+        raise ParseError(_TOOL, 0, text, "a JSON object with 'nftables'")
+    return list(listing.items("nftables"))
 
 
 def _is_ours(value: dict[str, Any], family: str, key: str = "table") -> bool:
@@ -149,7 +148,7 @@ def _json_item(table: _Table, number: int, item: Any, family: str) -> bool:
             _json_rule(table, value)
     except ParseError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
+    except (AttributeError, IndexError, KeyError, StopIteration, TypeError, ValueError) as error:
         raise ParseError(_TOOL, number, json.dumps(item), "an item as nft -j prints it, whole") from error
     return False
 
@@ -185,8 +184,8 @@ def _json_rule(table: _Table, rule: dict[str, Any]) -> None:
                 verdicts = (_json_verdict(verdict) for _, verdict in value["data"]["set"])
                 table.targets[rule["chain"]].extend(verdict for verdict in verdicts if verdict not in _VERDICTS)
             elif name == "dnat":
-                address, port = value.get("addr"), value.get("port")
-                table.dnat[rule["chain"]].append(f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}")
+                address, number = value["addr"], value["port"]
+                table.dnat[rule["chain"]].append(f"[{address}]:{number}" if ":" in address else f"{address}:{number}")
 
 
 def _from_text(text: str, family: str) -> _Table:
@@ -268,9 +267,10 @@ def _ip(text: str) -> IPAddress:
 
 
 def _port(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) < 65536):
-        raise ParseError(_TOOL, 0, text, "a port number")
-    return int(text)
+    try:
+        return port(text)
+    except ValueError as error:
+        raise ParseError(_TOOL, 0, text, "a port number") from error
 
 
 def _socket(text: str) -> Socket:

@@ -71,37 +71,64 @@ def _pcap(data: bytes) -> Iterator[Record]:
 
 def _pcapng(data: bytes) -> Iterator[Record]:
     order = "<"
-    interfaces: list[tuple[int, float]] = []  # (link type, units in a second) of the section's interfaces
+    interfaces: list[_Interface] = []  # the section's
     at = number = 0
     while at < len(data):
         if at + 12 > len(data):
             raise ParseError(TOOL, number, repr(data[at:]), "a block's header: the file is cut off")
         if data[at : at + 4] == _PCAPNG:
-            order = "<" if data[at + 8 : at + 12] == b"\x4d\x3c\x2b\x1a" else ">"
+            order = _order(data[at + 8 : at + 12], number)
             interfaces = []
         kind, length = struct.unpack_from(order + "2I", data, at)
         if length < 12 or at + length > len(data):
             raise ParseError(TOOL, number, f"a block of {length} bytes", "a whole block: the file is cut off")
+        if struct.unpack_from(order + "I", data, at + length - 4)[0] != length:
+            raise ParseError(TOOL, number, f"a block of {length} bytes", "its length again at its end")
         body = data[at + 8 : at + length - 4]
         at += length
         if kind == _INTERFACE:
-            interfaces.append((struct.unpack_from(order + "H", body)[0], _units(body[8:], order)))
+            interfaces.append(_described(body, order, number))
         elif kind in (_ENHANCED, _SIMPLE):
             number += 1
             yield _block(kind, body, order, interfaces, number)
 
 
-def _block(kind: int, body: bytes, order: str, interfaces: list[tuple[int, float]], number: int) -> Record:
+class _Interface(NamedTuple):
+    linktype: int
+    units: float  # in a second
+    snap: int  # bytes kept at most; 0: all
+
+
+def _order(magic: bytes, number: int) -> str:
+    orders = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
+    if magic not in orders:
+        raise ParseError(TOOL, number, repr(magic), "the byte order of a section")
+    return orders[magic]
+
+
+def _described(body: bytes, order: str, number: int) -> _Interface:
+    if len(body) < 8:
+        raise ParseError(TOOL, number, repr(body), "an interface's link type and snap length")
+    linktype, _, snap = struct.unpack_from(order + "2HI", body)
+    return _Interface(linktype, _units(body[8:], order), snap)
+
+
+def _block(kind: int, body: bytes, order: str, interfaces: list[_Interface], number: int) -> Record:
     """The packet of an enhanced or a simple packet block; the simple one has no time and is of the first interface."""
     try:
         if kind == _SIMPLE:
             (wire,) = struct.unpack_from(order + "I", body)
-            return Record(number, 0.0, interfaces[0][0], wire, body[4 : 4 + wire])
-        interface, high, low, kept, wire = struct.unpack_from(order + "5I", body)
-        linktype, units = interfaces[interface]
+            time, interface, start = 0.0, interfaces[0], 4
+            kept = min(wire, interface.snap or wire)
+        else:
+            index, high, low, kept, wire = struct.unpack_from(order + "5I", body)
+            interface, start = interfaces[index], 20
+            time = ((high << 32) + low) / interface.units
     except (IndexError, struct.error) as error:
         raise ParseError(TOOL, number, repr(body[:20]), f"a packet block of a described interface ({error})") from error
-    return Record(number, ((high << 32) + low) / units, linktype, wire, body[20 : 20 + kept])
+    if start + kept > len(body):
+        raise ParseError(TOOL, number, f"{kept} bytes kept, in a block of {len(body)}", "a whole packet in its block")
+    return Record(number, time, interface.linktype, wire, body[start : start + kept])
 
 
 def _units(options: bytes, order: str) -> float:

@@ -47,6 +47,9 @@ def parse_sender(text: str, probes: Sequence[Probe]) -> tuple[Flow, ...]:
     missing = [probe.id for probe in probes if probe.id not in results]
     if missing:
         raise ParseError(_TOOL, 0, ", ".join(missing), f"a line for each of the {len(probes)} flows")
+    for probe in probes:
+        if len(results[probe.id][1]) > len(probe.queries):
+            raise ParseError(_TOOL, 0, json.dumps(results[probe.id][0]), f"no more than {len(probe.queries)} answers")
     return tuple(_flow(probe, *results[probe.id]) for probe in probes)
 
 

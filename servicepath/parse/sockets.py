@@ -14,9 +14,10 @@ import re
 
 from ..model.host import Listener
 from .errors import ParseError
+from .lines import is_number, numbered
 
 _TOOL = "ss"
-_LOCAL = re.compile(r"(?P<host>\[[^\]]*\]|[^\s\[\]%]+?)(?:%(?P<device>[^\s:]+))?:(?P<port>\d+)")
+_LOCAL = re.compile(r"(?P<host>\[[^\]]*\]|[^\s\[\]%]+?)(?:%(?P<device>[^\s:]+))?:(?P<port>[0-9]+)")
 _PROCESS = re.compile(r'users:\(\("(?P<name>(?:[^"\\]|\\.)*)"')
 
 
@@ -25,15 +26,15 @@ def parse_ss(text: str) -> tuple[Listener, ...]:
 
     Raises:
         ParseError: a line that is no listening socket; names line and text. Service names instead of port numbers (``ss``
-            without -n) are such a line.
+            without -n) are such a line, and so is a last one that was cut off.
     """
-    lines = ((number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip())
+    lines = ((number, line) for number, line in numbered(_TOOL, text) if line.strip())
     return tuple(_listener(number, line) for number, line in lines if not line.startswith("Netid "))
 
 
 def _listener(number: int, line: str) -> Listener:
     words = line.split()
-    if len(words) < 6 or not (words[2].isdigit() and words[3].isdigit()):
+    if len(words) < 6 or not (is_number(words[2]) and is_number(words[3])):
         raise ParseError(_TOOL, number, line, "protocol, state, two queues, local and peer address")
     if words[1] not in ("LISTEN", "UNCONN"):
         raise ParseError(_TOOL, number, line, "state LISTEN or UNCONN")

@@ -15,13 +15,21 @@ from __future__ import annotations
 import re
 
 from ..model.windows import SyncMark
+from .lines import numbered
+
+_TOOL = "kube-proxy's sync"
 
 _METRIC = re.compile(r"^kubeproxy_sync_proxy_rules_\S+ \S+$", re.MULTILINE)
 _HANDLE = re.compile(r"# handle (\d+)$", re.MULTILINE)
 
 
 def parse_sync_mark(text: str) -> SyncMark | None:
-    """The mark, or None when the text holds neither kind: nothing then tells whether kube-proxy has synced."""
+    """The mark, or None when the text holds neither kind: nothing then tells whether kube-proxy has synced.
+
+    Raises:
+        ParseError: the last line was cut off: half a number would look like another sync.
+    """
+    numbered(_TOOL, text)
     metrics = _METRIC.findall(text)
     if metrics:
         return SyncMark("kube-proxy's metrics", " ".join(sorted(metrics)))
