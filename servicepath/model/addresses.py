@@ -19,4 +19,4 @@ class Socket:
 
     def __str__(self) -> str:
         """The socket as tools print it."""
-        return f"[{self.ip}]:{self.port}" if self.ip.version == 6 else f"{self.ip}:{self.port}"
+        return f"[{self.ip!s}]:{self.port}" if self.ip.version == 6 else f"{self.ip!s}:{self.port}"

@@ -125,13 +125,14 @@ def expect(endpoints: Iterable[Endpoint], service: Service, port: ServicePort, n
     external = bool(port.node_port or service.external_ips or service.load_balancer_ips)
     external_local = external and service.external_traffic_policy == "Local"
     uses_local, uses_cluster = local or external_local, not local or external
-    reachable = [*(everywhere if uses_cluster else ()), *(here if uses_local else ())]
+    sockets = _sockets(here if local else everywhere, port)
+    reachable = sockets if local else _sockets([*(everywhere if uses_cluster else ()), *(here if uses_local else ())], port)
     return Expected(
-        sockets=_sockets(here if local else everywhere, port),
+        sockets=sockets,
         elsewhere=local and not here and bool(ready or leaving),
         local=local,
         exact=local or differs_by_policy(service, ready) is None,
-        reachable=_sockets(reachable, port),
+        reachable=reachable,
         cluster_chain=uses_cluster and bool(everywhere),
         local_chain=uses_local and bool(here),
         # An address of a load balancer with ipMode Proxy makes no KUBE-EXT, and the model does not tell it from others.

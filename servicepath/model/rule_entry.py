@@ -59,8 +59,14 @@ class Entry:
     stopped: Rule | None
 
 
-def match(rule: Rule, packet: Packet) -> Match:
-    """Tell whether the rule takes the packet, as far as destination, protocol, port and interface direction tell."""
+def match(rule: Rule, packet: Packet, *, by_chance: bool = True) -> Match:
+    """Tell whether the rule takes the packet, as far as destination, protocol, port and interface direction tell.
+
+    Args:
+        rule: the rule.
+        packet: the packet.
+        by_chance: whether a rule's probability makes it one that takes some packets; without, it is asked what else it depends on.
+    """
     # A ClusterIP is on no interface (no-interface asserts it), so it is no local address.
     if rule.dst_type_local or (rule.protocol is not None and rule.protocol != packet.protocol):
         return Match.NO
@@ -72,10 +78,13 @@ def match(rule: Rule, packet: Packet) -> Match:
         return Match.NO
     if rule.out_interface is not None and packet.hook == "PREROUTING":
         return Match.NO
-    if _other_excludes(rule.other, packet):
+    if rule.other and _other_excludes(rule.other, packet):
         return Match.NO
-    unknown = (rule.source, rule.in_interface, rule.out_interface, rule.probability, rule.affinity)
-    return Match.YES if all(part is None for part in unknown) and not _conditions(rule) else Match.SOME
+    if rule.source is not None or rule.in_interface is not None or rule.out_interface is not None or rule.affinity is not None:
+        return Match.SOME
+    if (by_chance and rule.probability is not None) or (rule.other and _conditions(rule)):
+        return Match.SOME
+    return Match.YES
 
 
 def _conditions(rule: Rule) -> bool:

@@ -6,6 +6,7 @@ A parser fills these; the questions (which endpoint does a Service's packet reac
 from __future__ import annotations
 
 import dataclasses
+import functools
 import ipaddress
 from collections.abc import Iterator
 
@@ -109,6 +110,7 @@ class Rule:
         )
 
 
+@functools.lru_cache(maxsize=1 << 16)  # each conclusion asks again where each endpoint's chain sends to
 def socket_of(text: str) -> Socket | None:
     """The socket that ``ip:port`` or ``[ip]:port`` names, None when the text is something else."""
     host, colon, port = text.rpartition(":")

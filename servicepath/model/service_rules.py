@@ -251,8 +251,7 @@ def _in_chain(
 
 def _is_choice(rule: Rule, packet: Packet) -> bool:
     """True for a jump that depends on chance alone."""
-    alone = dataclasses.replace(rule, probability=None) if rule.probability is not None else rule
-    return rule.target is not None and rule_entry.match(alone, packet) is Match.YES
+    return rule.target is not None and rule_entry.match(rule, packet, by_chance=False) is Match.YES
 
 
 def _choice(ruleset: Ruleset, jump: Rule, share: float) -> Choice:

@@ -15,8 +15,9 @@ from typing import Any
 
 from ..model.rules import UNSUPPORTED, Chain, Counter, Rule, Ruleset
 from .errors import ParseError
-from .iptables_words import RuleReader, Unreadable
+from .iptables_words import RuleReader
 from .lines import numbered
+from .quoting import Unreadable
 
 _TOOL = "iptables -L"
 _CHAIN = re.compile(r"^Chain (\S+) \((?:policy (\w+)(?: \d+\w? packets, \d+\w? bytes)?|\d+ references)\)$")
