@@ -54,7 +54,7 @@ def make(folder: pathlib.Path) -> None:
     Raises:
         LabError: a part did not start or did not do its work in time; the message has its words.
     """
-    builds.build_all(Progress())
+    builds.build({"kubernetes": builds.modules()["kubernetes"]}, Progress())
     run([*_APART, sys.executable, "-m", "bench.kubeproxy", folder, "apart"], timeout=_TIMEOUT)
 
 

@@ -136,7 +136,7 @@ HANDLE = "ip daddr 10.43.0.10 counter packets 1 bytes 1 jump X # handle "
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [(METRIC + "1.7e+09", METRIC + "1.8e+09"), (HANDLE + "11", HANDLE + "12")], ids=["metrics", "handles"]
+    ("first", "second"), [(METRIC + "1.7e+09\n", METRIC + "1.8e+09\n"), (HANDLE + "11\n", HANDLE + "12\n")], ids=["metrics", "handles"]
 )
 def test_sync_marks_differ_after_a_sync(first, second):
     assert parse_sync_mark(first) == parse_sync_mark(first)
@@ -144,7 +144,7 @@ def test_sync_marks_differ_after_a_sync(first, second):
 
 
 def test_handles_do_not_change_with_counters():
-    line = "ip daddr 10.43.0.10 counter packets {} bytes 1 jump X # handle 11"
+    line = "ip daddr 10.43.0.10 counter packets {} bytes 1 jump X # handle 11\n"
 
     assert parse_sync_mark(line.format(1)) == parse_sync_mark(line.format(9))
 

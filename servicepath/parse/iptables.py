@@ -256,7 +256,7 @@ class _SaveReader:
         draft = self._words.read(words, 2)
         if counter is not None:
             draft["counter"] = counter
-        table, chain, rules = self._known_table(number, line), self._words.shared(words[1])
+        table, chain = self._known_table(number, line), self._words.shared(words[1])
         if self._open is None and draft.get("target") in _FILTERING:
             table = "filter"  # the text names no table (grep, -S), and nat refuses nothing
             rules = self._rules.setdefault(table, {}).setdefault(chain, [])
