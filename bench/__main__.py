@@ -16,6 +16,9 @@ import sys
 import time
 from collections.abc import Sequence
 
+from bench import kubeproxy
+from lab import builds, paths
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NODES = ("master", "worker1", "worker2")
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -99,11 +102,29 @@ def suite() -> None:
     print(f"ssh round trips a node  {', '.join(f'{phase} {count}' for phase, count in trips.items())}")
 
 
+def scale() -> None:
+    """Ten thousand Services' rules, written by a real kube-proxy, and a capture of a million packets; CPU seconds of processes alone."""
+    version = builds.modules()["kubernetes"].version
+    rules = paths.cache() / f"bench-kube-proxy-{version}-{kubeproxy.SERVICES}"
+    if not (rules / kubeproxy.RULES[-1]).exists():
+        kubeproxy.make(rules)
+    for what in (str(rules), "capture"):
+        done = subprocess.run([sys.executable, "-m", "bench.judge", what], cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"bench: {what}: {done.stderr[-2000:]}")
+        figures = json.loads(done.stdout)
+        floor = next(figures[name] for name in figures if name.startswith("floor"))
+        for name, figure in figures.items():
+            unit = "MiB" if name.startswith("MiB") else f"s CPU, {figure / floor:.0f} × the floor"
+            print(f"{name:<70} {figure:6.2f} {unit}")
+
+
 def main() -> None:
     """Measure and print."""
     if os.geteuid() != 0:
         raise SystemExit("bench: the lab is root's: run this as root (sudo make bench)")
     print(f"{os.cpu_count()} cores, Linux {platform.release()}, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    scale()
     lab()
     suite()
 

@@ -48,7 +48,7 @@ def test_listings_of_two_times_in_one_text_are_refused_and_not_added_up():
 
 def test_a_grep_over_all_tables_keeps_refusals_in_filter():
     full = rule_cases.text("03", "iptables-save-c.txt")
-    grepped = parse_rules("\n".join(line for line in full.splitlines() if "KUBE-S" in line))
+    grepped = parse_rules("".join(line for line in full.splitlines(keepends=True) if "KUBE-S" in line))
 
     assert not grepped.complete
     assert {rule.target for rule in grepped.rules("filter", "KUBE-SERVICES")} == {"REJECT"}

@@ -46,8 +46,8 @@ def service_chain(key: str, protocol: str, prefix: str = CLUSTER) -> str:
     return prefix + _hash(key + protocol.lower())
 
 
-def endpoint_chain(key: str, protocol: str, endpoint: Socket) -> str:
-    """The KUBE-SEP chain of one endpoint of a Service port; IPv6 endpoints are hashed in brackets."""
+def endpoint_chain(key: str, protocol: str, endpoint: Socket | str) -> str:
+    """The KUBE-SEP chain of one endpoint (a socket, or its text) of a Service port; IPv6 endpoints are hashed in brackets."""
     return ENDPOINT + _hash(f"{key}{protocol.lower()}{endpoint}")
 
 
@@ -61,7 +61,7 @@ def service_chains(port: ServicePort, prefix: str = CLUSTER) -> tuple[str, ...]:
     return tuple(prefix + found for found in service_hashes(port))
 
 
-def endpoint_chains(port: ServicePort, endpoint: Socket) -> tuple[str, ...]:
+def endpoint_chains(port: ServicePort, endpoint: Socket | str) -> tuple[str, ...]:
     """The names that the endpoint's chain may have: today's, then that of old kube-proxies."""
     return tuple(endpoint_chain(key, port.protocol, endpoint) for key in keys(port))
 

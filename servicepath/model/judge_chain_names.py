@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from . import chain_names, expected_endpoints
-from .addresses import Socket
 from .difference import Difference
 from .expected_endpoints import Expected
 from .rules import SERVICES, Rule, Ruleset
@@ -30,8 +29,8 @@ class _Predicted:
     """The chains that a node should have: by their names, what each stands for; and groups of names of which one must be there."""
 
     has_external: bool
-    allowed: dict[str, tuple[ServicePort, Socket | None]] = dataclasses.field(default_factory=dict)
-    required: list[tuple[tuple[str, ...], str]] = dataclasses.field(default_factory=list)
+    allowed: dict[str, tuple[ServicePort, str | None]] = dataclasses.field(default_factory=dict)
+    required: list[tuple[tuple[str, ...], ServicePort, str | None]] = dataclasses.field(default_factory=list)
 
 
 def judge_chain_names(node: str, nat: NodeRules, objects: ClusterObjects) -> tuple[Difference, ...]:
@@ -118,23 +117,23 @@ def _predict_port(predicted: _Predicted, port: ServicePort, expected: Expected) 
         (chain_names.LOCAL, expected.local_chain, True),
         (chain_names.EXTERNAL, expected.external_chain, predicted.has_external),
     )
-    what = f"{port.chain_key}/{port.protocol}"
     hashes = chain_names.service_hashes(port)
     for prefix, there, required in used:
         if there:
             names = tuple(prefix + found for found in hashes)
             predicted.allowed.update(dict.fromkeys(names, (port, None)))
             if required:
-                predicted.required.append((names, what))
+                predicted.required.append((names, port, None))
     if expected.reachable:
         # Whether these exist depends on what the model does not hold: source ranges, ipMode, kube-proxy's age.
         for prefix in (chain_names.EXTERNAL, chain_names.FIREWALL, chain_names.OLD_EXTERNAL):
             predicted.allowed.update({prefix + found: (port, None) for found in hashes})
-    for socket in expected.reachable:
+    for socket in map(str, expected.reachable):
         names = chain_names.endpoint_chains(port, socket)
-        predicted.allowed.update(dict.fromkeys(names, (port, socket)))
+        for name in names:
+            predicted.allowed[name] = (port, socket)
         if expected.exact:
-            predicted.required.append((names, f"{what} to {socket}"))
+            predicted.required.append((names, port, socket))
 
 
 def _doubled(node: str, nat: NodeRules) -> Iterator[Difference]:
@@ -154,8 +153,9 @@ def _is_ours(name: str) -> bool:
 def _missing(place: str, ruleset: Ruleset, predicted: _Predicted) -> Iterator[Difference]:
     if not ruleset.complete:
         return
-    for names, what in predicted.required:
+    for names, port, socket in predicted.required:
         if not any(("nat", name) in ruleset.chains for name in names):
+            what = f"{port.chain_key}/{port.protocol}{f' to {socket}' if socket else ''}"
             yield Difference(f"{place}: chain of {what}", "is missing", names[0], "no such chain in nat")
 
 
@@ -201,13 +201,12 @@ def _misused_services(place: str, ruleset: Ruleset, objects: ClusterObjects) -> 
 
 def _misused_endpoints(place: str, ruleset: Ruleset, predicted: _Predicted) -> Iterator[Difference]:
     """Endpoint chains that translate to another endpoint than the one in their name."""
-    endpoints: Mapping[str, tuple[ServicePort, Socket | None]] = predicted.allowed
-    for name, (port, socket) in endpoints.items():
+    for name, (port, socket) in predicted.allowed.items():
         if socket is None:
             continue
         for rule in ruleset.rules("nat", name):
-            if rule.target == "DNAT" and rule.to_destination is not None and rule.to_destination != str(socket):
+            if rule.target == "DNAT" and rule.to_destination is not None and rule.to_destination != socket:
                 subject = f"{place}: {name} of {port.chain_key}/{port.protocol}"
                 yield Difference(
-                    subject, "translates to another endpoint than its name says", str(socket), rule.to_destination, (rule.raw,)
+                    subject, "translates to another endpoint than its name says", socket, rule.to_destination, (rule.raw,)
                 )
