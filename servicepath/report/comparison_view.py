@@ -42,13 +42,21 @@ class Group:
 
     @property
     def before(self) -> tuple[Line, ...]:
-        """The earlier run's lines."""
+        """The earlier run's lines; of a verdict, what it came to and why."""
+        if self.first.sentence:
+            return _said(self.first.change.partition("→")[0], self.first.before)
         return _marked(self.first.before, self.first.after, "gone")
 
     @property
     def after(self) -> tuple[Line, ...]:
-        """The later run's lines."""
+        """The later run's lines; of a verdict, what it came to and why."""
+        if self.first.sentence:
+            return _said(self.first.change.rpartition("→")[2], self.first.after)
         return _marked(self.first.after, self.first.before, "come")
+
+
+def _said(word: str, reasons: Sequence[str]) -> tuple[Line, ...]:
+    return (Line(word, "word"), *(Line(line.strip(), "") for reason in reasons for line in reason.split("\n")))
 
 
 def _marked(lines: Sequence[str], others: Sequence[str], kind: str) -> tuple[Line, ...]:
