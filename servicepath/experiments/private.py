@@ -19,10 +19,10 @@ _ANNOTATION = re.compile(r"^([a-z0-9.-]+\.)?(kubernetes|k8s|cilium|k3s|k3s\.catt
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 NOT_KEPT = "(not kept)"
-_SECRET_KEY = re.compile(r"passw|secret|token|credential|private|api-?key|access-?key|authoriz", re.IGNORECASE)
+_SECRET_KEY = re.compile(r"passw|secret|token|credential|private|api[-_]?key|access[-_]?key|authoriz", re.IGNORECASE)
 # A word that names a secret, and what stands behind it; a URL's user and password; a header; a key in PEM.
 _SECRET_TEXT = re.compile(
-    r"(?P<name>(?:passw(?:or)?d|secret|token|credential|api-?key|access-?key)\w*['\"]?\s*(?:[=:]\s*|\s+)['\"]?)[^\s'\"]+"
+    r"(?P<name>(?:passw(?:or)?d|secret|token|credential|api[-_]?key|access[-_]?key)\w*['\"]?\s*(?:[=:]\s*|\s+)['\"]?)[^\s'\"]+"
     r"|(?P<bearer>\b(?:Bearer|Basic)\s+)[A-Za-z0-9+/=_.~-]+"
     r"|(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^\s/@:]+:[^\s/@]+(?=@)"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",

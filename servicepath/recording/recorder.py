@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..channel import Command
 from ..channels.batch import RoundTrip
 from ..cluster import Clock, Cluster
-from ..experiments import api
+from ..experiments import api, private
 from ..experiments.temporary_service import TemporaryService
 from ..experiments.traffic import NodePlan
 from ..fleet import Answers
@@ -50,17 +50,19 @@ class Recorder:
     def round(self, kind: str, node: str, phase: str, found: Answers | Trouble, cost: Cost | None = None) -> None:
         """The same; ``kind`` is nodes or agents."""
         name = f"{phase}-{self._numbers.next(kind, node, phase)}"
-        storage.store(codec.encode_round(kind, node, name, found, cost), self.folder)
+        kept = _trouble(found) if isinstance(found, Trouble) else {key: _observation(each) for key, each in found.items()}
+        storage.store(codec.encode_round(kind, node, name, kept, cost), self.folder)
 
     def answer(self, phase: str, name: str, found: Observation | Trouble) -> None:
         """Keep one answer of the API."""
         place = f"{phase}-{self._numbers.next('api', phase, name)}"
-        storage.store(codec.encode_answer(place, name, found), self.folder)
+        kept = _trouble(found) if isinstance(found, Trouble) else _observation(found)
+        storage.store(codec.encode_answer(place, name, kept), self.folder)
 
     def plan(self, node: str, phase: str, plan: NodePlan | Trouble) -> None:
         """Keep what is about to be sent, or why nothing is."""
         name = f"{phase}-{self._numbers.next('plan', node, phase)}"
-        told = plan if isinstance(plan, Trouble) else plans.to_json(plan)
+        told = _trouble(plan) if isinstance(plan, Trouble) else plans.to_json(plan)
         storage.store([codec.encode_plan(node, name, told)], self.folder)
 
     def reading(self, what: str, seconds: float) -> None:
@@ -80,6 +82,20 @@ class Recorder:
         """Remove the temporary folder, if there is one."""
         if self._temporary:
             shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def _observation(observation: Observation) -> Observation:
+    """It without credentials that a person's own command may hold, or print (api_outage: do, undo)."""
+    kept = dataclasses.replace(observation, argv=tuple(map(private.without_credentials, observation.argv)))
+    if not observation.name.startswith(("outage-begin", "outage-end")):
+        return kept
+    streams = (private.without_credentials(text).encode() for text in (observation.text, observation.error_text))
+    return dataclasses.replace(kept, stdout=next(streams), stderr=next(streams))
+
+
+def _trouble(trouble: Trouble) -> Trouble:
+    command = private.without_credentials(trouble.command) if trouble.command else None
+    return dataclasses.replace(trouble, command=command, output=private.without_credentials(trouble.output))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
