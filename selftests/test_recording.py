@@ -93,7 +93,8 @@ def test_a_recorded_run_replays_to_the_same_verdicts_and_holds_no_secret(cluster
 def test_an_api_that_refused_refuses_again(cluster, tmp_path):
     fake_ssh.FakeSsh(tmp_path)
     cluster.refused["/api/v1/pods"] = 403
-    record(tmp_path, "-k", "no_interface or endpoints_ready", to="kept.tar.zst")
+    live = record(tmp_path, "-k", "no_interface or endpoints_ready", to="kept.tar.zst")
+    assert "2 errors" in live.stdout, live.stdout[-2000:] + live.stderr[-2000:]
     then = told(tmp_path)
 
     recordings.replay(tmp_path / "kept.tar.zst", tmp_path, "-k", "no_interface or endpoints_ready")
