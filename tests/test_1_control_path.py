@@ -87,7 +87,7 @@ def test_packets_skip_the_api(outage_flows, outage_seen, expected_answers, evide
     see=("ssh {node} 'curl -s 127.0.0.1:10249/proxyMode'", AGENT + " status --verbose | grep -A 20 KubeProxyReplacement"),
 )
 def test_mode_as_expected(
-    node, node_mode, expected_mode, pins, any_walk, agent_status, objects, interfaces, proxy_tables, tunnel_port, exhibit
+    node, node_mode, expected_mode, pins, any_walk, back_ends, agent_status, objects, interfaces, proxy_tables, tunnel_port, exhibit
 ):
     """The active set-up is the one expected: proxy mode with current rules, KPR, socket LB, ClusterIP enabled, routing, tunnel;
     nothing left of another.
@@ -99,6 +99,7 @@ def test_mode_as_expected(
         *mode.judge_mode(node.name, node_mode, expected_mode),
         *unpinned(node, agent_status, any_walk, pins),
         *mode.config_differences(node.name, agent_status, objects.cilium_config),
+        *mode.in_both_back_ends(node.name, back_ends),
         *mode.leftovers(node.name, node_mode, interfaces, proxy_tables, tunnel_port),
     )
 

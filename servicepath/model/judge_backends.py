@@ -6,10 +6,11 @@ import collections
 import dataclasses
 from collections.abc import Iterator
 
-from . import chain_names, service_rules
+from . import chain_names, judge_nft, service_rules
 from .addresses import IPAddress, Socket
 from .difference import Difference
 from .expected_endpoints import Expected
+from .nft_rules import NftTable
 from .rules import Rule
 from .service_rules import Choice, NodeRules, ServiceWalk
 from .services import Service, ServicePort
@@ -46,18 +47,31 @@ class Translation:
         return f"{self.choice.chain} ({self.backend}): {self.socket or 'no endpoint'}: {known[self.proof]}"
 
 
-def translations(port: ServicePort, ip: IPAddress, nat: NodeRules, expected: Expected) -> tuple[Translation, ...]:
+def translations(port: ServicePort, ip: IPAddress, nat: NodeRules | NftTable, expected: Expected) -> tuple[Translation, ...]:
     """Tell where each endpoint chain of the port sends to; by weaker proof where the tool could not print the rule.
 
     An iptables that is older than kube-proxy's prints ``DNAT [unsupported revision]``: the remedy is the iptables of
     kube-proxy's image, or a newer one on the host.
     """
+    if isinstance(nat, NftTable):
+        return tuple(_of_nft(nat, port, ip))
     names = _predicted(port, expected)
     found = []
     for backend, ruleset in nat.holding:
         for choice in service_rules.walk_from_services(ruleset, ip, port.protocol, port.port).choices:
             found.append(_translation(backend, choice, names))
     return tuple(found)
+
+
+def _of_nft(table: NftTable, port: ServicePort, ip: IPAddress) -> Iterator[Translation]:
+    """The endpoints' chains of kube-proxy's nftables table."""
+    found = table.service(ip, port.protocol, port.port)
+    for socket in found.endpoints if found else ():
+        name = judge_nft.chain_of(port, socket)
+        lines = table.lines.get(name, (f"a chain of another name translates to {socket}",))
+        jump = Rule("kube-proxy", found.chain if found else "", 1, 0, f"goto {name}", target=name)
+        dnat = Rule("kube-proxy", name, 1, 0, "; ".join(lines), target="DNAT", to_destination=str(socket))
+        yield Translation("nftables", Choice(name, jump, 1.0, True, None, (dnat,)), socket, "rule")
 
 
 def _translation(backend: str, choice: Choice, names: dict[str, Socket]) -> Translation:
@@ -123,9 +137,11 @@ def _translates(
 
 
 def judge_backend_choice(
-    node: str, service: Service, port: ServicePort, ip: IPAddress, nat: NodeRules, expected: Expected
+    node: str, service: Service, port: ServicePort, ip: IPAddress, nat: NodeRules | NftTable, expected: Expected
 ) -> tuple[Difference, ...]:
     """Judge that the Service's chain has one jump a serving endpoint, with equal chances, and affinity's rules before them."""
+    if isinstance(nat, NftTable):
+        return judge_nft.backend_choice(node, port, ip, nat, expected)
     wrong: list[Difference] = []
     for backend, ruleset in nat.holding:
         walk = service_rules.walk_from_services(ruleset, ip, port.protocol, port.port)

@@ -6,9 +6,10 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
-from . import chain_names, expected_endpoints
+from . import chain_names, expected_endpoints, judge_nft
 from .difference import Difference
 from .expected_endpoints import Expected
+from .nft_rules import NftTable
 from .rules import SERVICES, Rule, Ruleset
 from .service_rules import NodeRules
 from .services import ClusterObjects, Service, ServicePort
@@ -33,7 +34,7 @@ class _Predicted:
     required: list[tuple[tuple[str, ...], ServicePort, str | None]] = dataclasses.field(default_factory=list)
 
 
-def judge_chain_names(node: str, nat: NodeRules, objects: ClusterObjects) -> tuple[Difference, ...]:
+def judge_chain_names(node: str, nat: NodeRules | NftTable, objects: ClusterObjects) -> tuple[Difference, ...]:
     """Judge all chains of all Services on a node.
 
     Args:
@@ -46,10 +47,12 @@ def judge_chain_names(node: str, nat: NodeRules, objects: ClusterObjects) -> tup
         port or endpoint than the one they are named after. Chains that nothing leads to are healthy in large clusters, where
         kube-proxy cleans up once a sync period.
     """
+    if isinstance(nat, NftTable):
+        return judge_nft.chain_names(node, nat, objects)
     wrong = list(_doubled(node, nat))
     large = expected_endpoints.is_large(objects)
     for backend, ruleset in nat.holding:
-        predicted = _predict(node, objects, ruleset.family)
+        predicted = _predict(node, objects, ruleset)
         place = f"{node} ({backend})"
         wrong.extend(_missing(place, ruleset, predicted))
         wrong.extend(_left_over(place, ruleset, predicted, large))
@@ -61,13 +64,18 @@ def judge_chain_names(node: str, nat: NodeRules, objects: ClusterObjects) -> tup
 def predicts_kubernetes(ruleset: Ruleset, objects: ClusterObjects) -> bool:
     """Whether the hash predicts the chains of default/kubernetes and its endpoints: the control of chain-names."""
     service = objects.service("default/kubernetes")
-    if service is None or not service.ports:
-        return False
-    return all(_is_predicted(ruleset, objects, service, port) for port in service.ports)
+    return service is not None and predicts(ruleset, objects, service)
 
 
-def describe(node: str, nat: NodeRules, objects: ClusterObjects) -> tuple[str, ...]:
+def predicts(ruleset: Ruleset, objects: ClusterObjects, service: Service) -> bool:
+    """Whether the hash predicts the chains of this Service and its endpoints."""
+    return bool(service.ports) and all(_is_predicted(ruleset, objects, service, port) for port in service.ports)
+
+
+def describe(node: str, nat: NodeRules | NftTable, objects: ClusterObjects) -> tuple[str, ...]:
     """One line a Service port, as evidence: its chain's predicted names, and whether the node has them."""
+    if isinstance(nat, NftTable):
+        return judge_nft.describe(nat, objects)[:_SHOWN]
     lines = []
     endpoints = expected_endpoints.by_service(objects)
     for _, ruleset in nat.holding:
@@ -95,12 +103,17 @@ def _described(ruleset: Ruleset, port: ServicePort, expected: Expected) -> str:
 def _is_predicted(ruleset: Ruleset, objects: ClusterObjects, service: Service, port: ServicePort) -> bool:
     endpoints = objects.serving(service, port)
     groups = [chain_names.service_chains(port), *(chain_names.endpoint_chains(port, endpoint) for endpoint in endpoints)]
-    return bool(endpoints) and all(any(ruleset.chain("nat", name) for name in names) for names in groups)
+    there = {name for table, name in ruleset.chains if table == "nat"}
+    if not ruleset.complete:  # an excerpt may leave out the chains that its rules lead to
+        there |= {rule.target for (table, _), chain in ruleset.chains.items() if table == "nat" for rule in chain.rules if rule.target}
+    return bool(endpoints) and all(not there.isdisjoint(names) for names in groups)
 
 
-def _predict(node: str, objects: ClusterObjects, family: int) -> _Predicted:
-    minor = _MINOR.match(objects.server_version)
-    predicted = _Predicted(has_external=minor is None or int(minor[1]) >= _EXTERNAL_SINCE)
+def _predict(node: str, objects: ClusterObjects, ruleset: Ruleset) -> _Predicted:
+    minor, family = _MINOR.match(objects.server_version), ruleset.family
+    # Where the version is not known (others' outputs), the rules tell which layout they have.
+    told = int(minor[1]) >= _EXTERNAL_SINCE if minor else any(name.startswith(chain_names.EXTERNAL) for _, name in ruleset.chains)
+    predicted = _Predicted(has_external=told)
     endpoints = expected_endpoints.by_service(objects)
     for service in objects.services:
         if expected_endpoints.not_proxied(service) or all(ip.version != family for ip in service.cluster_ips):

@@ -34,6 +34,7 @@ class View:
         missing: ids of backends that the map names and does not hold.
         l7: Envoy balances for the map, which holds no backend by design.
         lines: the source's own text.
+        seen: False for a source that was not looked at (others' outputs may leave it out): nothing is judged by it.
     """
 
     source: str
@@ -44,6 +45,7 @@ class View:
     missing: tuple[int, ...] = ()
     l7: bool = False
     lines: tuple[str, ...] = ()
+    seen: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -141,13 +143,13 @@ def _cilium_views(
 
 def differing(dataplanes: Dataplanes) -> tuple[Difference, ...]:
     """One Difference for each source that is unlike the EndpointSlices, and one when Cilium's two views are unlike each other."""
-    found = [_unlike_slices(dataplanes, view) for view in dataplanes.views]
+    found = [_unlike_slices(dataplanes, view) for view in dataplanes.views if view.seen]
     return tuple(d for d in (*found, _map_unlike_list(dataplanes)) if d is not None)
 
 
 def silent(kubernetes: Dataplanes) -> tuple[str, ...]:
     """The control: the sources that do not even hold the Service ``default/kubernetes``, so that their silence proves nothing."""
-    return tuple(view.source for view in kubernetes.views if not view.present or not (view.backends or view.missing))
+    return tuple(view.source for view in kubernetes.views if view.seen and (not view.present or not (view.backends or view.missing)))
 
 
 def _expected(
@@ -186,7 +188,7 @@ def _unlike_slices(dataplanes: Dataplanes, view: View) -> Difference | None:
 
 def _map_unlike_list(dataplanes: Dataplanes) -> Difference | None:
     listed, mapped = dataplanes.view(AGENT), dataplanes.view(MAP)
-    if listed.protocol != mapped.protocol or mapped.l7 or listed.backends == mapped.backends:
+    if not (listed.seen and mapped.seen) or listed.protocol != mapped.protocol or mapped.l7 or listed.backends == mapped.backends:
         return None
     many, few = mapped.backends - listed.backends, listed.backends - mapped.backends
     problem = "; ".join(

@@ -6,9 +6,10 @@ import collections
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from . import expected_endpoints, service_rules
+from . import expected_endpoints, judge_nft, service_rules
 from .addresses import IPAddress
 from .difference import Difference
+from .nft_rules import NftTable
 from .rules import Net, Rule, Ruleset
 from .service_rules import NodeRules, ServiceWalk
 from .services import ClusterObjects
@@ -48,7 +49,7 @@ class _Form:
         return f"{targets} → {choices or 'no endpoint'} ({'; '.join(extras)})"
 
 
-def judge_equal_rules(all_rules: Mapping[str, NodeRules], objects: ClusterObjects) -> tuple[Difference, ...]:
+def judge_equal_rules(all_rules: Mapping[str, NodeRules | NftTable], objects: ClusterObjects) -> tuple[Difference, ...]:
     """Judge that every node holds the same rules for each ClusterIP's port.
 
     Args:
@@ -60,7 +61,10 @@ def judge_equal_rules(all_rules: Mapping[str, NodeRules], objects: ClusterObject
     Returns:
         For each frontend and each node that is unlike the most nodes, what it holds and what they hold.
     """
-    active = {node: nat.active for node, nat in all_rules.items() if nat.active is not None}
+    tables = {node: table for node, table in all_rules.items() if isinstance(table, NftTable)}
+    if tables:
+        return judge_nft.equal_rules(tables)
+    active = _active(all_rules)
     wrong: list[Difference] = []
     for frontend, name in sorted(_frontends(active, objects).items(), key=str):
         walks = {node: service_rules.walk_from_services(ruleset, *frontend) for node, ruleset in active.items()}
@@ -71,11 +75,18 @@ def judge_equal_rules(all_rules: Mapping[str, NodeRules], objects: ClusterObject
     return tuple(wrong)
 
 
-def describe(all_rules: Mapping[str, NodeRules], objects: ClusterObjects) -> tuple[str, ...]:
+def _active(all_rules: Mapping[str, NodeRules | NftTable]) -> dict[str, Ruleset]:
+    found = {node: nat.active for node, nat in all_rules.items() if isinstance(nat, NodeRules)}
+    return {node: ruleset for node, ruleset in found.items() if ruleset is not None}
+
+
+def describe(all_rules: Mapping[str, NodeRules | NftTable], objects: ClusterObjects) -> tuple[str, ...]:
     """What was compared, as evidence: the nodes, the frontends, and the Services that policy leaves out."""
-    active = {node: nat.active for node, nat in all_rules.items() if nat.active is not None}
+    active = _active(all_rules)
     endpoints = expected_endpoints.by_service(objects)
     lines = [f"{node}: KUBE-SERVICES has rules for {len(set(ruleset.frontends()))} frontends" for node, ruleset in active.items()]
+    tables = ((node, nat) for node, nat in all_rules.items() if isinstance(nat, NftTable))
+    lines += [f"{node}: kube-proxy's nftables table has {len(table.services)} frontends" for node, table in tables]
     lines.append(f"compared on all of them: {len(_frontends(active, objects))} ClusterIP ports")
     for service in objects.services:
         reason = expected_endpoints.differs_by_policy(service, endpoints.get((service.namespace, service.name), ()))

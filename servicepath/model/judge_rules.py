@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import chain_names, rule_entry, service_rules
+from . import chain_names, judge_nft, rule_entry, service_rules
 from .addresses import IPAddress
 from .difference import Difference
 from .expected_endpoints import Expected
+from .nft_rules import NftTable
 from .rule_entry import Entry, Match, Packet
 from .rules import SERVICES
 from .service_rules import NodeRules, ServiceWalk
@@ -15,7 +16,7 @@ from .services import ServicePort
 
 
 def judge_service_rule(
-    node: str, port: ServicePort, ip: IPAddress, nat: NodeRules, expected: Expected
+    node: str, port: ServicePort, ip: IPAddress, nat: NodeRules | NftTable, expected: Expected
 ) -> tuple[Difference, ...]:
     """Judge how packets to the port come to its chain.
 
@@ -23,13 +24,15 @@ def judge_service_rule(
         node: the node's name, for messages.
         port: the Service port.
         ip: the ClusterIP.
-        nat: the node's rules.
+        nat: the node's rules; of a kube-proxy in nftables mode its table.
         expected: where the traffic should go on this node; without endpoints the set-up that refuses it is judged.
 
     Returns:
         What is wrong with: the number of back ends that hold KUBE-SERVICES, the way from OUTPUT and PREROUTING to it, and its
         rule for the ClusterIP (or, without endpoints, the refusal in filter).
     """
+    if isinstance(nat, NftTable):
+        return judge_nft.service_rule(node, port, ip, nat, expected)
     where = f"{node}: {port.chain_key}/{port.protocol}"
     wrong = list(_holders(node, nat, port, ip))
     for name, ruleset in nat.holding:

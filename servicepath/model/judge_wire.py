@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterable
 
+from . import judge_capture
 from .addresses import IPAddress, Socket
 from .difference import Difference
 from .flows import Trace
+from .judge_capture import OthersCapture
 from .packets import Header, Packet
 
 
@@ -53,8 +55,10 @@ def _packets(trace: Trace, role: str, wrong: Callable[[Packet], tuple[str, str, 
             yield Difference(subject, *found, (str(packet),))
 
 
-def not_between_nodes(traces: Iterable[Trace], underlay: Callable[[Trace], Underlay]) -> tuple[Difference, ...]:
-    """Packets on the underlay that are not VXLAN from node to node, to the tunnel port."""
+def not_between_nodes(traces: Iterable[Trace] | OthersCapture, underlay: Callable[[Trace], Underlay]) -> tuple[Difference, ...]:
+    """Packets on the underlay that are not VXLAN from node to node, to the tunnel port; of others' captures every packet of the tunnel."""
+    if isinstance(traces, OthersCapture):
+        return judge_capture.between_nodes(traces)
 
     def judge(ends: Underlay) -> Callable[[Packet], tuple[str, str, str] | None]:
         def wrong(packet: Packet) -> tuple[str, str, str] | None:
@@ -73,8 +77,10 @@ def not_between_nodes(traces: Iterable[Trace], underlay: Callable[[Trace], Under
     return tuple(d for t in traces for d in _packets(t, "underlay", judge(underlay(t))))
 
 
-def not_from_to(traces: Iterable[Trace], role: str, source: Collection[IPAddress]) -> tuple[Difference, ...]:
+def not_from_to(traces: Iterable[Trace] | OthersCapture, role: str, source: Collection[IPAddress]) -> tuple[Difference, ...]:
     """Packets whose innermost header is not between one of ``source`` and the flow's backend, in either direction."""
+    if isinstance(traces, OthersCapture):
+        return judge_capture.inner_ends(traces)
 
     def judge(trace: Trace) -> Callable[[Packet], tuple[str, str, str] | None]:
         def wrong(packet: Packet) -> tuple[str, str, str] | None:
@@ -94,8 +100,10 @@ def not_from_to(traces: Iterable[Trace], role: str, source: Collection[IPAddress
     return tuple(d for t in traces for d in _packets(t, role, judge(t)))
 
 
-def carrying(traces: Iterable[Trace], role: str, vip: IPAddress) -> tuple[Difference, ...]:
+def carrying(traces: Iterable[Trace] | OthersCapture, role: str, vip: IPAddress) -> tuple[Difference, ...]:
     """Packets that carry the ClusterIP anywhere, outer or inner, source or destination."""
+    if isinstance(traces, OthersCapture):
+        return judge_capture.carrying(traces, vip)
 
     def wrong(packet: Packet) -> tuple[str, str, str] | None:
         headers = [h for h in (packet.outer, packet.inner) if h is not None]
@@ -107,8 +115,10 @@ def carrying(traces: Iterable[Trace], role: str, vip: IPAddress) -> tuple[Differ
     return tuple(d for t in traces for d in _packets(t, role, wrong))
 
 
-def not_reversed(traces: Iterable[Trace]) -> tuple[Difference, ...]:
+def not_reversed(traces: Iterable[Trace] | OthersCapture) -> tuple[Difference, ...]:
     """Flows whose answer on the underlay has not the question's outer and inner ends reversed, or that never went to the backend."""
+    if isinstance(traces, OthersCapture):
+        return judge_capture.answered(traces)
     wrong = []
     for trace in traces:
         packets = trace.packets.get("underlay", ())

@@ -14,6 +14,8 @@ from .addresses import Socket
 from .cilium import AgentStatus, MapService
 from .difference import Difference
 from .host import Interface
+from .rules import SERVICES
+from .service_rules import NodeRules
 
 REPLACING = ("True", "Strict")
 NOT_REPLACING = ("False", "Disabled")
@@ -222,6 +224,20 @@ def leftovers(
             if table.split()[-1:] == ["kube-proxy"]
         ]
     return (*wrong, *_tunnels(node, found, interfaces, tunnel_port))
+
+
+def in_both_back_ends(node: str, nat: NodeRules | None) -> tuple[Difference, ...]:
+    """Two copies of the Service rules, one in each iptables back end: one is left of a kube-proxy that used the other.
+
+    Args:
+        node: the node.
+        nat: its rules; None where kube-proxy has none in iptables.
+    """
+    if nat is None or len(nat.holders) < 2:
+        return ()
+    lines = tuple(f"{name}: {rule.raw}" for name, ruleset in nat.holding for rule in ruleset.rules("nat", SERVICES)[:2])
+    problem = "are in both iptables back ends, and the kernel obeys both: one copy is left over"
+    return (Difference(f"{node}: kube-proxy's rules", problem, "KUBE-SERVICES in one", " and ".join(nat.holders), lines),)
 
 
 def _tunnels(node: str, found: Mode, interfaces: tuple[Interface, ...], port: int) -> Iterable[Difference]:

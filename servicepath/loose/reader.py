@@ -1,0 +1,239 @@
+"""All files of a folder of loose outputs or of a sysdump → who said what when, and what the API said."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..observation import Observation, Trouble
+from ..recording.model import RecordingError
+from . import documents, hints, source, sysdump, whatis
+from .hints import Hints
+from .source import Files
+
+HEAD = "recording.yaml"
+SOMEWHERE = "node"
+"""The name of the node of files that do not say which node they are of, where there is no other."""
+
+_TIME = re.compile(r"@(\d+)(?=\.|$)")
+_NODE_FOLDER = re.compile(r"(?:^|/)nodes/(?P<node>[^/]+)/")
+# Lines of a paste that are no output: a prompt with the command, a fence, a note.
+_PASTED = re.compile(r"^(?:```.*|\$ .+|\S+@\S+[:~ ][^#$\n]*[#$] .*)$", re.MULTILINE)
+_TABLES = re.compile(rb"^\*([a-z]+)\s*$", re.MULTILINE)
+_COMMAND = re.compile(r"^# (?:sudo )?(?:ip|conntrack|cilium(?:-dbg)?|kubectl|ss|nft|dmesg)\b.*$", re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Said:
+    """One file's place: whose it is, of which time (1, 2, …), and what it is."""
+
+    path: str
+    node: str
+    time: int
+    what: whatis.What
+    data: bytes
+
+    @property
+    def observation(self) -> Observation:
+        """The file as an Observation; the command is how a person sees it again."""
+        name = self.what.kind or ""
+        return Observation(self.node, name, ("cat", self.path), 0, self.data, b"", 0.0, 0.0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Loose:
+    """What others recorded.
+
+    Attributes:
+        said: every file that is a node's output; two of one kind, node and time are in ``doubled`` and not here.
+        doubled: (node, what) → why none of several files was taken.
+        api: resource → document, as parse_kubernetes takes them; what is in no file is absent.
+        unread: path → why it was not used.
+        hints: the folder's recording.yaml.
+        source: what was read, for messages.
+        kind: "a folder of loose outputs" or "a cilium sysdump".
+    """
+
+    said: tuple[Said, ...]
+    doubled: Mapping[tuple[str, str], Trouble]
+    api: Mapping[str, Any]
+    unread: Mapping[str, str]
+    hints: Hints
+    source: str
+    kind: str
+
+
+def is_recording(path: pathlib.Path) -> bool:
+    """Whether this is a recording of the suite's own: packed as one, or with a recording.yaml that names its schema."""
+    head = path / HEAD
+    if head.is_file():
+        return re.search(rb"^schema:", head.read_bytes(), re.MULTILINE) is not None
+    return path.name.endswith(".tar.zst") or (path.is_dir() and (path / "api").is_dir() and any(path.glob("nodes/*/*/_round.json")))
+
+
+def read(path: pathlib.Path) -> Loose:
+    """Read a folder or archive.
+
+    Raises:
+        RecordingError: it is none, holds nothing that is known here, or its recording.yaml is wrong.
+    """
+    files = source.files_of(path)
+    head = files[HEAD]() if HEAD in files else None
+    told = hints.load(head, f"{path}/{HEAD}")
+    if sysdump.is_sysdump(files):
+        return _checked(_of_sysdump(files, told, str(path)))
+    return _checked(_of_folder(files, told, str(path)))
+
+
+def _checked(found: Loose) -> Loose:
+    if not found.said and not found.api:
+        few = "; ".join(f"{name}: {why}" for name, why in list(found.unread.items())[:3])
+        raise RecordingError(f"{found.source}: no output that is known here" + (f" ({few})" if few else ""))
+    return found
+
+
+def _of_folder(files: Files, told: Hints, place: str) -> Loose:
+    missing = [name for name in told.files if name not in files]
+    if missing:
+        raise RecordingError(f"{place}/{HEAD}: files: {missing[0]}: there is no such file")
+    whats: dict[str, tuple[whatis.What, bytes]] = {}
+    for path, read_file in files.items():
+        said = told.files.get(path, hints.File())
+        if path == HEAD or said.is_ == hints.IGNORE:
+            continue
+        data = read_file()
+        whats[path] = (_named_by(said, path, data), data)
+    objects = [what.document for what, _ in whats.values() if what.kind == whatis.API]
+    api = _with_hints(documents.gather(objects), told)
+    known = _known_nodes(whats, api, told)
+    mine = [
+        Said(path, _node_of(path, told, known), _time_of(path, told), what, data)
+        for path, (what, data) in whats.items()
+        if what.kind not in (None, whatis.API)
+    ]
+    unread = {path: what.why or "no output that is known here" for path, (what, _) in whats.items() if what.kind is None}
+    said_once, doubled, left = _each_once(mine)
+    return Loose(tuple(said_once), doubled, api, unread | left, told, place, "a folder of loose outputs")
+
+
+def _named_by(said: hints.File, path: str, data: bytes) -> whatis.What:
+    """What recording.yaml says of the file, else what it is by itself."""
+    found = whatis.what_is(path, data)
+    if said.is_ is not None:
+        found = dataclasses.replace(found, kind=said.is_, why=None)
+    return dataclasses.replace(found, table=said.table or found.table)
+
+
+def _with_hints(api: dict[str, Any], told: Hints) -> dict[str, Any]:
+    """Nodes that only recording.yaml tells of."""
+    if told.nodes and "nodes" not in api:
+        api["nodes"] = {"items": [_node(name, node) for name, node in told.nodes.items()]}
+    return api
+
+
+def _node(name: str, said: hints.Node) -> dict[str, Any]:
+    addresses = [{"type": "InternalIP", "address": str(ip)} for ip in said.internal_ips]
+    return {"metadata": {"name": name}, "spec": {"podCIDRs": [str(cidr) for cidr in said.pod_cidrs]}, "status": {"addresses": addresses}}
+
+
+def _known_nodes(whats: Mapping[str, Any], api: Mapping[str, Any], told: Hints) -> Sequence[str]:
+    """Every node that anything names."""
+    names = [*told.nodes, *(file.node for file in told.files.values() if file.node)]
+    names += [str((item.get("metadata") or {}).get("name")) for item in (api.get("nodes") or {}).get("items", ())]
+    names += [match["node"] for path in whats if (match := _NODE_FOLDER.search("/" + path))]
+    for item in (api.get("endpointslices") or {}).get("items", ()):
+        names += [str(each["nodeName"]) for each in item.get("endpoints") or () if isinstance(each, dict) and each.get("nodeName")]
+    return tuple(dict.fromkeys(names))
+
+
+def _node_of(path: str, told: Hints, known: Sequence[str]) -> str:
+    """By recording.yaml, the folder nodes/NODE/, a known node's name in the file's name or folder, or the only node there is."""
+    said = told.files.get(path)
+    if said is not None and said.node:
+        return said.node
+    folder = _NODE_FOLDER.search("/" + path)
+    if folder:
+        return _TIME.sub("", folder["node"])
+    named = [name for name in known if re.search(rf"(?:^|[-_./@ ]){re.escape(name)}(?:[-_./@ ]|$)", path)]
+    if named:
+        return max(named, key=len)
+    sole = list(told.nodes) if len(told.nodes) == 1 else []
+    return sole[0] if sole else SOMEWHERE
+
+
+def _time_of(path: str, told: Hints) -> int:
+    said = told.files.get(path)
+    if said is not None and said.time:
+        return said.time
+    found = _TIME.search(path)
+    return int(found[1]) if found else 1
+
+
+def _each_once(said: Iterable[Said]) -> tuple[list[Said], dict[tuple[str, str], Trouble], dict[str, str]]:
+    """One file for each node, time and kind; of JSON and text of the same the JSON, of several of one form none."""
+    groups: dict[tuple[str, int, str, str], list[Said]] = {}
+    for each in said:
+        groups.setdefault((each.node, each.time, each.what.kind or "", _part(each)), []).append(each)
+    once: list[Said] = []
+    doubled: dict[tuple[str, str], Trouble] = {}
+    left: dict[str, str] = {}
+    for (node, _, kind, _), group in groups.items():
+        structured = [each for each in group if each.data.lstrip()[:1] in (b"{", b"[")]
+        chosen = group[0] if len(group) == 1 else structured[0] if len(structured) == 1 else None
+        if chosen is None:
+            names = ", ".join(each.path for each in group)
+            problem = f"{len(group)} files say the {kind} of {node}: {names}"
+            doubled[node, kind] = Trouble(node, problem, remedy="say in recording.yaml which node or time (@1, @2) each is of")
+        else:
+            once.append(chosen)
+        left |= {each.path: f"says what {chosen.path if chosen else 'another file'} says" for each in group if each is not chosen}
+    return once, doubled, left
+
+
+def _part(said: Said) -> str:
+    """What lets several files of one kind stand side by side: captures by name, rules by their tables, routes by theirs."""
+    if said.what.kind == whatis.CAPTURE:
+        return said.path
+    if is_rules(said.what.kind):
+        return b"+".join(sorted(_TABLES.findall(said.data))).decode() or said.what.table or ""
+    return said.what.table or "" if (said.what.kind or "").endswith("-route") else ""
+
+
+def is_rules(kind: str | None) -> bool:
+    """Whether a file of this kind holds iptables' rules."""
+    return kind is not None and "tables-" in kind
+
+
+def cleaned(said: Said) -> bytes:
+    """The output without what a paste brings: byte order mark, carriage returns, prompts; line numbers stay."""
+    if said.what.kind == whatis.CAPTURE:
+        return said.data
+    text = said.data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
+    text = _PASTED.sub("", text)
+    return text.encode() if is_rules(said.what.kind) else _COMMAND.sub("", text).encode()
+
+
+def _of_sysdump(files: Files, told: Hints, place: str) -> Loose:
+    whats = {path: whatis.what_is(path, files[path]()) for path in sysdump.objects(files)}
+    api = documents.gather(what.document for what in whats.values() if what.kind == whatis.API)
+    on = {
+        str((pod.get("metadata") or {}).get("name")): str((pod.get("spec") or {}).get("nodeName") or "")
+        for pod in (api.get("pods") or {}).get("items", ())
+    }
+    said = [each for pod, names in sysdump.bugtools(files).items() for each in _of_bugtool(files, pod, names, on.get(pod) or "")]
+    unread = {path: what.why or "not read" for path, what in whats.items() if what.kind is None and what.why != "empty"}
+    return Loose(tuple(said), {}, api, unread, told, place, "a cilium sysdump")
+
+
+def _of_bugtool(files: Files, pod: str, names: Mapping[str, str], node: str) -> Iterator[Said]:
+    held = files
+    if "" in names:
+        held = source.inside(files[names[""]](), names[""])
+        names = sysdump.inner(held)
+    found = {kind: (path, held[path]()) for kind, path in sysdump.commands(names)}
+    host = found.pop("hostname", ("", b""))[1].decode("utf-8", "replace").strip()
+    for kind, (path, data) in found.items():
+        yield Said(path, node or host or pod, 1, whatis.What(kind), data)
