@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: browser help check test doctor bench lint lab-up lab-down packages clean
+.PHONY: browser help check test doctor bench faults soak lint lab-up lab-down packages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -25,6 +25,15 @@ doctor: $(VENV)/.ready ## can this machine see your cluster? one line a check, w
 
 bench: packages $(VENV)/.ready ## measure what the README claims: the lab's and the suite's speed (root)
 	@$(PY) -m bench
+
+faults: packages $(VENV)/.ready ## break the lab on purpose, fault by fault, and see each conclusion turn red (root); NAMES="…" for a few
+	@sh lab/packages.sh libfaketime
+	@$(PY) -m lab up
+	@$(PY) -m lab fault check $(NAMES)
+
+soak: packages $(VENV)/.ready ## N=100 healthy runs in a row under foreign load: nothing red, nothing that grows (root)
+	@$(PY) -m lab up
+	@$(PY) -m lab soak $(or $(N),100)
 
 lint: $(VENV)/.ready ## ruff and mypy --strict
 	@$(VENV)/bin/ruff check . && $(VENV)/bin/mypy

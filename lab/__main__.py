@@ -1,4 +1,4 @@
-"""``python -m lab up | down | status | set … | upgrade … | restart … | reboot NODE | exec HOST -- COMMAND … | kubectl …``.
+"""``python -m lab up | down | status | set … | upgrade … | restart … | reboot … | exec … | kubectl … | fault … | soak N``.
 
 Exit status: 0 done; 1 failed, or ``status`` found something wrong; 2 refused, or a wrong command line; 3 ``status`` found no lab.
 """
@@ -8,8 +8,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from lab import builds, changing, cluster, host, images, preflight, status, teardown, topology
+from lab import builds, changing, cluster, host, images, preflight, soak, status, teardown, topology
 from lab.errors import LabError
+from lab.faults import command as fault
 from lab.locking import only_one
 from lab.paths import ADMIN_KUBECONFIG, INVENTORY, TIMINGS
 from lab.progress import Progress
@@ -44,6 +45,8 @@ def _parser() -> argparse.ArgumentParser:
     inside.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER)
     inside.set_defaults(run=_exec)
     commands.add_parser("kubectl", help="run kubectl as the cluster's administrator: kubectl WORDS …").set_defaults(run=_kubectl)
+    fault.add_to(commands)
+    soak.add_to(commands)
     return parser
 
 

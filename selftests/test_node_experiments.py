@@ -13,7 +13,7 @@ import pytest
 
 from servicepath import troubles
 from servicepath.channels.local import LocalChannel
-from servicepath.experiments import kubeconfig, lan, snapshot
+from servicepath.experiments import counters, kubeconfig, lan, snapshot
 from servicepath.model.addresses import Socket
 from servicepath.observation import CouldNotSee
 
@@ -99,6 +99,18 @@ def test_a_kube_proxy_that_does_not_answer_keeps_the_tools_status(node):
     node.program("curl", "echo 'curl: (7) refused' >&2; exit 7")
 
     assert [take()[name].status for name in ("kube-proxy-mode", "kube-proxy-sync")] == [7, 7]
+
+
+def test_a_kube_proxy_that_hangs_is_asked_once_a_mark_and_the_rules_handles_tell_instead(node, tmp_path):
+    for tool in ("curl", "wget", "python3"):
+        node.program(tool, f"echo {tool} >> {tmp_path}/asked; exit 28")
+    node.program("nft", "echo 'jump KUBE-SVC-A # handle 7'")
+    mark = next(command for command in counters.cut(0, ("true",), [VIP]) if command.name == "cut-0-sync-1")
+
+    said = LocalChannel("worker1").run([mark], timeout=30, phase="traffic")["cut-0-sync-1"]
+
+    assert said.text == "jump KUBE-SVC-A # handle 7\n"
+    assert (tmp_path / "asked").read_text() == "curl\n"
 
 
 def test_ipv6_is_asked_for_only_where_there_is_some(node):

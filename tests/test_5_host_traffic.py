@@ -16,7 +16,7 @@ def test_host_answers(host_flows, expected_answers, evidence):
     """Every query from the host through the ClusterIP is answered, and with the value that the API says."""
     evidence.flows("Asked from the host, and answered", host_flows)
 
-    wrong = judge_flows.unanswered([trace.flow for trace in host_flows], expected_answers)
+    wrong = judge_flows.not_answered(host_flows, expected_answers)
 
     assert not wrong, explain(wrong)
 

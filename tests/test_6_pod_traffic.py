@@ -13,11 +13,11 @@ CT = "kubectl -n kube-system exec CILIUM-POD -- cilium-dbg bpf ct list global | 
 
 
 @pytest.mark.conclusion(section="§7, §10.5", see=(NSLOOKUP,))
-def test_pod_answers(pod_flows, expected_answers, evidence):
+def test_pod_answers(sent_pod_flows, expected_answers, evidence):
     """Every query from a Pod through the ClusterIP is answered, and with the value that the API says."""
-    evidence.flows("Asked from the Pod, and answered", pod_flows)
+    evidence.flows("Asked from the Pod, and answered", sent_pod_flows)
 
-    wrong = judge_flows.unanswered([trace.flow for trace in pod_flows], expected_answers)
+    wrong = judge_flows.not_answered(sent_pod_flows, expected_answers)
 
     assert not wrong, explain(wrong)
 

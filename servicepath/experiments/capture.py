@@ -103,14 +103,16 @@ def stop(taps: Sequence[Tap], folder: str) -> tuple[Command, ...]:
     )
 
 
-def underlay_filter(addresses: Sequence[IPAddress], vips: Sequence[IPAddress], tunnel_port: int) -> str:
-    """Let through what could be ours on the underlay: VXLAN with one of the addresses inside, and any plain ClusterIP packet.
+def underlay_filter(
+    addresses: Sequence[IPAddress], vips: Sequence[IPAddress], bare: Sequence[IPAddress], tunnel_port: int
+) -> str:  # fmt: skip
+    """Let through what could be ours on the underlay: VXLAN with one of the addresses inside, and packets to or from ``bare`` ones.
 
-    Both are let through on purpose: a ClusterIP that leaks is then seen, in the tunnel or beside it. The outer header may be
-    IPv4 alone here; the offsets of an IPv6 underlay differ.
+    Both are let through on purpose: a ClusterIP that leaks is then seen, in the tunnel or beside it, and so is a Pod's packet that
+    should be in the tunnel and is not. The outer header may be IPv4 alone here; the offsets of an IPv6 underlay differ.
     """
     inner = " or ".join(_inside(address, source) for address in (*addresses, *vips) for source in (True, False))
-    plain = " or ".join(f"host {vip}" for vip in vips)
+    plain = " or ".join(f"host {ip}" for ip in bare)
     tunnelled = f"(udp port {tunnel_port} and ({inner}))" if inner else ""
     return " or ".join(part for part in (tunnelled, plain) if part)
 

@@ -12,14 +12,15 @@ from ..channel import Command
 from ..model.addresses import IPAddress
 
 # What tells that kube-proxy has synced, and so that KUBE-SERVICES and its like count from zero again: the metric, else the
-# handles of the rules, which every rewrite changes. Fetched by whatever the node has.
-_SYNC_MARK = (
-    "url=http://127.0.0.1:10249/metrics; "
-    "{ curl -sf --max-time 2 $url || wget -qO- -T 2 $url || "
-    "python3 -c \"import urllib.request as u; print(u.urlopen('$url', timeout=2).read().decode())\"; } 2>/dev/null "
-    "| grep -E '^kubeproxy_sync_proxy_rules_(last_timestamp_seconds|duration_seconds_count)' "
-    "|| nft -a list chain ip nat KUBE-SERVICES"
-)
+# handles of the rules, which every rewrite changes. Fetched by whatever the node has, by one program and once: a kube-proxy that
+# hangs answers none of them, and each mark of the experiment would wait for all.
+_SYNC_MARK = """
+url=http://127.0.0.1:10249/metrics
+{ if command -v curl >/dev/null; then curl -sf --max-time 1 $url
+elif command -v wget >/dev/null; then wget -qO- -t 1 -T 1 $url
+else python3 -c "import urllib.request as u; print(u.urlopen('$url', timeout=1).read().decode())"; fi; } 2>/dev/null |
+grep -E '^kubeproxy_sync_proxy_rules_(last_timestamp_seconds|duration_seconds_count)' || nft -a list chain ip nat KUBE-SERVICES
+""".strip()
 
 # /proc/net/nf_conntrack is as good where the conntrack program is missing and the kernel has the file; it holds both families, and
 # IPv6 addresses in full. The program lists one family at a time (conntrack(8): IPv4 unless -f says another). grep's status 1 only

@@ -11,8 +11,12 @@ from ..model.services import ServicePort
 from . import capture, probe
 from .traffic import SIZE_WINDOW, NodePlan
 
-# Seconds to wait for the answer to a packet of a size that may not cross.
-SIZE_TIMEOUT = 0.5
+# Seconds to wait for the answer to a packet of a size that may not cross: what it says decides nothing, so nothing waits longer.
+# The full-size packet must be answered, and is waited for like any other: a busy node is no broken way.
+LARGER_TIMEOUT = 0.5
+
+# So many backends' packets are looked for outside the tunnel, too: a longer filter would slow the capture down.
+MOST_BACKENDS = 64
 
 # UDP (8) and IPv4 (20) or IPv6 (40) headers in front of a DNS message.
 UDP_HEADERS = {4: 28, 6: 48}
@@ -50,7 +54,8 @@ class PodPlace:
 class Surroundings:
     """What of the node the captures need: the client Pod and local backends (None, empty: there is none), devices, addresses.
 
-    ``node_addresses`` are its InternalIPs, ``internal_addresses`` its CiliumInternalIPs.
+    ``node_addresses`` are its InternalIPs, ``internal_addresses`` its CiliumInternalIPs, ``backends`` those serving endpoints, of any
+    node, that are Pods with a network of their own: their packets belong into the tunnel.
     """
 
     client: PodPlace | None
@@ -61,6 +66,7 @@ class Surroundings:
     node_addresses: tuple[IPAddress, ...]
     internal_addresses: tuple[IPAddress, ...]
     route_mtu: int | None
+    backends: tuple[IPAddress, ...] = ()
 
 
 def plan(
@@ -114,9 +120,8 @@ def _pod_probes(target: Target, name: str, ports: Iterator[int], route_mtu: int 
         for extra in (0, 1):
             query = probe.query(name, size=route_mtu - UDP_HEADERS[target.remote.ip.version] + extra)
             label = f"size-{target.port.id}-{route_mtu + extra}"
-            yield Probe(
-                label, SIZE_WINDOW, Source.POD, target.port, target.remote, next(ports), (query,), SIZE_TIMEOUT, dont_fragment=True
-            )  # fmt: skip
+            timeout = LARGER_TIMEOUT if extra else probe.ANSWER_TIMEOUT
+            yield Probe(label, SIZE_WINDOW, Source.POD, target.port, target.remote, next(ports), (query,), timeout, dont_fragment=True)
 
 
 def _send(target: Target, name: str, source: Source, window: str, kinds: Sequence[str], ports: Iterator[int]) -> Sequence[Probe]:
@@ -128,7 +133,8 @@ def _taps(around: Surroundings, vips: Sequence[IPAddress]) -> tuple[capture.Tap,
     """Where to capture: the underlay, the tunnel device, the client Pod's veth and those of local backends."""
     client = around.client.ips if around.client else ()
     ours = (*client, *around.node_addresses, *around.internal_addresses)
-    taps = [capture.Tap("underlay", around.underlay, capture.underlay_filter(ours, vips, around.tunnel_port))]
+    bare = (*vips, *around.backends[:MOST_BACKENDS])
+    taps = [capture.Tap("underlay", around.underlay, capture.underlay_filter(ours, vips, bare, around.tunnel_port))]
     if around.tunnel:
         # Not the CiliumInternalIPs: the host's own flows are judged on the underlay, and would double this capture.
         taps.append(capture.Tap("tunnel", around.tunnel, capture.host_filter((*client, *around.node_addresses, *vips))))

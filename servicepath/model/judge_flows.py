@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -64,6 +65,22 @@ def unanswered(flows: Iterable[Flow], expected: Mapping[str, frozenset[str]]) ->
                 got = f"{answer.rcode} {', '.join(answer.values) or 'no data'}"
                 wrong.append(Difference(subject, f"wrong answer to {query.question.lower()}", f"NOERROR {wanted}", got))
     return tuple(wrong)
+
+
+def not_answered(traces: Iterable[Trace], expected: Mapping[str, frozenset[str]]) -> tuple[Difference, ...]:
+    """The same for traced flows, with what the flow tables and the captures last saw of each as evidence."""
+    return tuple(
+        dataclasses.replace(difference, evidence=(*_tables(trace), *_last_seen(trace)))
+        for trace in traces
+        for difference in unanswered((trace.flow,), expected)
+    )
+
+
+def _last_seen(trace: Trace) -> tuple[str, ...]:
+    """The last packet of the flow, wherever it was: from there on it is lost."""
+    packets = [packet for found in trace.packets.values() for packet in found]
+    last = max(packets, key=lambda packet: packet.time, default=None)
+    return (f"last packet: {last}" if last else "last packet: none was captured",)
 
 
 def _whose(source: Socket, dns_id: int | None) -> str:

@@ -1,0 +1,147 @@
+"""``python -m lab fault check``: each fault applied, the suite run, the table compared, the fault reverted, and all seen green again."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.faults import actions, compare, suite
+from lab.faults.catalogue import Fault, load
+from lab.faults.compare import Healthy
+from lab.faults.suite import Judged
+from lab.paths import PROJECT, cache
+from lab.progress import Progress
+from lab.topology import Topology
+
+# What a result depends on: the suite, and how the lab makes faults. The faults' own lines count one by one.
+SOURCES = ("conftest.py", "pytest.ini", "fixtures", "servicepath", "tests", "lab/faults/*.py", "lab/faults/p*")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one fault: ``wrong`` has what is not as declared, ``red`` each verdict that turned."""
+
+    name: str
+    wrong: tuple[str, ...]
+    red: tuple[Judged, ...]
+
+
+class Results:
+    """The results by fault, kept in the cache as long as neither the suite nor the fault has changed.
+
+    Args:
+        folder: where they are kept, a file a fault.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or cache() / "faults" / "results"
+        self._tree = tree()
+
+    def get(self, fault: Fault) -> Result | None:
+        """The fault's result, if it is one of these very sources."""
+        try:
+            kept = json.loads((self.folder / f"{fault.name}.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        if kept["key"] != self._key(fault):
+            return None
+        return Result(fault.name, tuple(kept["wrong"]), tuple(Judged(**each) for each in kept["red"]))
+
+    def keep(self, fault: Fault, result: Result) -> None:
+        """Keep a fault's result."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"key": self._key(fault), **dataclasses.asdict(result)}, indent=1, ensure_ascii=False)
+        (self.folder / f"{fault.name}.json").write_text(text + "\n", encoding="utf-8")
+
+    def _key(self, fault: Fault) -> str:
+        return hashlib.sha256(f"{self._tree}{fault}".encode()).hexdigest()
+
+
+def tree(project: Path = PROJECT) -> str:
+    """Return a hash of everything that decides what a fault turns red, but the faults' own lines."""
+    total = hashlib.sha256()
+    for pattern in SOURCES:
+        for path in sorted(project.glob(pattern)):
+            files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+            for file in files:
+                total.update(f"{file.relative_to(project)}\0".encode() + file.read_bytes())
+    return total.hexdigest()
+
+
+def check(faults: Sequence[Fault], topology: Topology, results: Results, progress: Progress, *, together: bool = False) -> list[Result]:
+    """Check faults one by one and return their results; what has one that still counts is not run again.
+
+    What a fault turned is seen green again after each; with ``together`` only at the end, when everything is.
+
+    Raises:
+        LabError: the lab is not up or not well, a fault could not be applied, or could not be reverted.
+    """
+    clear(topology, progress)
+    kept = {fault.name: found for fault in faults if (found := results.get(fault)) and not found.wrong}
+    if kept:
+        progress.say(f"{len(kept)} of {len(faults)} have a result of these very sources already")
+    left = [fault for fault in faults if fault.name not in kept]
+    healthy: Healthy = all_green("the lab without a fault", progress) if left else {}
+    for number, fault in enumerate(left, 1):
+        result = _one(fault, topology, healthy, progress, together=together)
+        results.keep(fault, result)
+        kept[fault.name] = result
+        told = "as declared" if not result.wrong else f"NOT as declared: {len(result.wrong)} lines"
+        progress.say(f"{number} of {len(left)}: {fault.name}: {len(result.red)} verdicts turned: {told}")
+        for line in result.wrong:
+            progress.say(f"    {line}")
+    if left:
+        all_green("the lab after all faults", progress)
+    return [kept[fault.name] for fault in faults]
+
+
+def clear(topology: Topology, progress: Progress) -> None:
+    """Revert what an interrupted run has left applied."""
+    for name in reversed(actions.applied()):
+        progress.say(f"{name} is still applied: reverting it")
+        actions.revert(load()[name], topology)
+
+
+def all_green(what: str, progress: Progress, only: Sequence[str] = ()) -> Healthy:
+    """Run the suite and return every verdict by conclusion and case.
+
+    Raises:
+        LabError: something is red.
+    """
+    with progress.step(f"{what}: green"):
+        run = suite.finish(suite.start("healthy", disruptive=True, only=only))
+        red = [f"{j.conclusion} {j.outcome} on {j.case}: {j.message}" for j in run if j.outcome in compare.RED]
+        if red:
+            raise LabError(f"{what} is not green: " + "\n".join(red[:5]))
+    return {(judged.conclusion, judged.case): judged for judged in run}
+
+
+def _one(fault: Fault, topology: Topology, healthy: Healthy, progress: Progress, *, together: bool) -> Result:
+    try:
+        with progress.step(f"{fault.name}: applied"):
+            actions.apply(fault, topology)
+        with progress.step(f"{fault.name}: suite"):
+            runs = [suite.start(f"run-{number}", disruptive=fault.disruptive) for number in range(2 if fault.beside else 1)]
+            found = [suite.finish(run) for run in runs]
+    except LabError as error:
+        return Result(fault.name, (str(error),), ())
+    finally:
+        with progress.step(f"{fault.name}: reverted"):
+            actions.revert(fault, topology)
+    quiet = {key: judged for key, judged in healthy.items() if fault.disruptive or key[0] not in DISRUPTIVE}
+    wrong = [line for run in found for line in compare.wrong(fault, run, quiet)]
+    red = compare.turned(found[0], quiet)
+    if red and not together:
+        try:
+            all_green(f"{fault.name}: afterwards", progress, only=sorted({each.conclusion for each in red}))
+        except LabError as error:
+            wrong.append(str(error))
+    return Result(fault.name, tuple(wrong), tuple(red))
+
+
+# The conclusions that only --disruptive judges.
+DISRUPTIVE = frozenset({"dataplanes-follow", "packets-skip-the-api", "dnat-adds-no-route"})

@@ -1,0 +1,79 @@
+"""docs/faults.md: what was broken on purpose, and what turned red, by the results of ``python -m lab fault check``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from lab.faults.catalogue import Fault
+from lab.faults.check import Result
+from lab.faults.suite import Judged
+from lab.paths import PROJECT
+
+DOCUMENT = PROJECT / "docs" / "faults.md"
+HEAD = """# What was broken on purpose, and what turned red
+
+Written by `make faults`: each fault is made in the lab, the suite is run, everything that turned red or is skipped because of it is
+compared with what the fault declares (`lab/faults/catalogue/`), the fault is taken back, and all is seen green again. A conclusion that
+turns red unasked is as wrong as one that stays green, and so is one that is red for another reason. To make one of them yourself:
+`python -m lab fault apply NAME`, then `pytest`, then `python -m lab fault revert NAME`.
+
+[reading-a-red-line.md](reading-a-red-line.md) goes from a message to its cause and its cure.
+"""
+TITLES = {
+    "1-host": "On a host",
+    "2-rules": "kube-proxy's rules",
+    "3-endpoints": "Endpoints",
+    "4-cilium": "Cilium",
+    "5-way": "The way to another node",
+    "6-undisturbed": "What must not disturb",
+    "7-unseen": "What cannot be seen: ERROR, and never FAILED",
+}
+
+
+def write(faults: Iterable[Fault], results: Mapping[str, Result], path: Path = DOCUMENT) -> None:
+    """Write the table of these faults' results."""
+    path.write_text(text(list(faults), results), encoding="utf-8")
+
+
+def text(faults: Sequence[Fault], results: Mapping[str, Result]) -> str:
+    """Return the document; each fault needs a result."""
+    parts = [HEAD, _bitten(faults)]
+    for group, title in TITLES.items():
+        mine = [fault for fault in faults if fault.group == group]
+        if mine:
+            rows = "\n".join(_row(fault, results[fault.name]) for fault in mine)
+            parts.append(f"\n## {title}\n\n| fault | what it does | what turned red | the message |\n| --- | --- | --- | --- |\n{rows}\n")
+    return "".join(parts)
+
+
+def _bitten(faults: Sequence[Fault]) -> str:
+    breaking = sum(bool(fault.conclusions) for fault in faults)
+    bitten = {conclusion for fault in faults for conclusion in fault.conclusions}
+    return f"\n{len(faults)} faults, of which {breaking} break something; {len(bitten)} conclusions are bitten.\n"
+
+
+def _row(fault: Fault, result: Result) -> str:
+    return f"| {fault.name} | {_cell(fault.does)} | {_red(result.red)} | {_message(result.red)} |"
+
+
+def _red(red: Sequence[Judged]) -> str:
+    found: dict[str, dict[str, None]] = {}
+    for judged in red:
+        found.setdefault(judged.outcome, {})[judged.conclusion] = None
+    order = [outcome for outcome in ("failed", "error", "skipped") if outcome in found]
+    return "<br>".join(f"{outcome.upper()}: {', '.join(found[outcome])}" for outcome in order) or "nothing"
+
+
+def _message(red: Sequence[Judged]) -> str:
+    """The first message of each kind that is red; the rest repeats it for other nodes and ports."""
+    shown: dict[str, Judged] = {}
+    for judged in red:
+        shown.setdefault(judged.outcome, judged)
+    worst = shown.get("failed") or shown.get("error") or shown.get("skipped")
+    return f"{worst.conclusion}: {_cell(worst.message)}" if worst else ""
+
+
+def _cell(message: str) -> str:
+    lines = message.strip().split("\n")[:6]
+    return "<br>".join(line.strip().replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|") for line in lines)

@@ -1,0 +1,89 @@
+"""A run of the conclusions on the lab, as a person would start it, and what became of each."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.paths import INVENTORY, PROJECT, cache
+
+TIMEOUT = 900.0  # seconds for one run; some 15 are usual
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Judged:
+    """What became of one test.
+
+    Attributes:
+        conclusion: the conclusion's id.
+        case: what it was judged on.
+        node: the node, or None for a conclusion that is drawn once.
+        outcome: "passed", "failed", "error" or "skipped".
+        message: why, for all but passed.
+    """
+
+    conclusion: str
+    case: str
+    node: str | None
+    outcome: str
+    message: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Run:
+    """One run that went on by itself, and where it puts its reports."""
+
+    folder: Path
+    process: subprocess.Popen[str]
+
+
+def start(name: str, *, disruptive: bool, only: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Run:
+    """Start a run.
+
+    Args:
+        name: of the folder in the lab's cache that its reports go to.
+        disruptive: whether with ``--disruptive``.
+        only: conclusions to judge; without any, all.
+        environment: variables set on top of this process's own.
+    """
+    folder = cache() / "faults" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "reports" / "facts.json").unlink(missing_ok=True)
+    chosen = ["-k", " or ".join(f"test_{each.replace('-', '_')}" for each in only)] if only else []
+    argv = [
+        *(sys.executable, "-m", "pytest", "-q", f"--rootdir={folder}", f"--confcutdir={PROJECT}", "-c", PROJECT / "pytest.ini"),
+        *(f"--inventory={INVENTORY}", *(["--disruptive"] if disruptive else []), *chosen, PROJECT / "tests"),
+    ]
+    words = [str(word) for word in argv]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | dict(environment or {})
+    with (folder / "said").open("w", encoding="utf-8") as said:
+        process = subprocess.Popen(words, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=said, stderr=said, text=True, env=env)
+    return Run(folder, process)
+
+
+def finish(run: Run) -> tuple[Judged, ...]:
+    """Wait for a run and return what it judged.
+
+    Raises:
+        LabError: it made no report, or took too long; the message has the last of what it said.
+    """
+    try:
+        run.process.wait(TIMEOUT)
+    except subprocess.TimeoutExpired:
+        run.process.terminate()
+        run.process.wait(30)
+    try:
+        facts = json.loads((run.folder / "reports" / "facts.json").read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        said = (run.folder / "said").read_text(encoding="utf-8")[-2000:]
+        raise LabError(f"the suite made no report (exit status {run.process.returncode}): {said}") from error
+    if facts["unfinished"]:
+        raise LabError(f"the suite did not come to its end: {facts['unfinished']}")
+    fields = ("conclusion", "case", "node", "outcome", "message")
+    return tuple(Judged(*(verdict[field] for field in fields)) for verdict in facts["verdicts"])
