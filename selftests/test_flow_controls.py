@@ -134,7 +134,7 @@ def test_a_service_that_is_local_is_probed_only_from_nodes_that_have_an_endpoint
 
 def test_one_node_alone_is_equal_to_nobody():
     with pytest.raises(pytest.skip.Exception, match="no other node"):
-        given(rule_facts.all_nat, Standing(KNOWN, {"master": Trouble("master", "x")}, {}, frozenset(), {}, None))
+        given(rule_facts.all_nat, Standing(KNOWN, {"master": Trouble("master", "x")}, {}, frozenset(), frozenset(), {}, None))
 
 
 def test_masquerade_all_is_another_expectation(far):

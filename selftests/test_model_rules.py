@@ -341,6 +341,26 @@ def test_a_node_that_is_unlike_the_others_is_named(edit, problem):
     assert problem in explain(judge_equal_rules.judge_equal_rules(three_nodes(save(edit)), API))
 
 
+def test_a_service_that_changed_meanwhile_is_left_aside_and_no_other():
+    edited = three_nodes(save((line(f"-A {SVC} .*-j {SEPS[1]}"), ""), (line(f"-A {SEPS[1]} .*DNAT"), "")))
+
+    assert judge_equal_rules.judge_equal_rules(edited, API)
+    assert not judge_equal_rules.judge_equal_rules(edited, API, {"kube-system/kube-dns"})
+    assert judge_equal_rules.judge_equal_rules(edited, API, {"default/other"})
+    assert "not compared: kube-system/kube-dns: it changed while the nodes were asked" in judge_equal_rules.describe(
+        edited, API, {"kube-system/kube-dns"}
+    )
+
+
+def test_chains_of_a_service_that_changed_meanwhile_are_left_aside_and_no_other():
+    api = rule_cases.objects(DNS, KUBERNETES, endpoints=(ENDS[0], API_END))
+    nat = node_rules()
+
+    assert judge_chain_names.judge_chain_names("node1", nat, api)
+    assert not judge_chain_names.judge_chain_names("node1", nat, api, {"kube-system/kube-dns"})
+    assert judge_chain_names.judge_chain_names("node1", nat, api, {"kube-system/kube-dn"})
+
+
 def test_policies_that_make_nodes_differ_are_not_compared():
     edited = save((line(f"-A {SVC} .*-j {SEPS[1]}"), ""))
     for service, ends in (

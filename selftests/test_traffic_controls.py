@@ -12,6 +12,7 @@ from servicepath.model import expected_endpoints, growth, matrix
 from servicepath.model.difference import explain
 from servicepath.model.flows import Source
 from servicepath.model.host import Interface
+from servicepath.model.judge_wire import Underlay
 from servicepath.observation import CouldNotSee, Observation, Trouble
 
 KNOWN = recording.objects()
@@ -47,6 +48,11 @@ def pod(run, node):
     return fact(flows.pod_flows, run, DNS, VIP, "dns", node)
 
 
+def ends(trace):
+    """The nodes between which the flow's outer packets must travel."""
+    return Underlay(frozenset(MASTER.internal_ips), frozenset(KNOWN.node(trace.backend_node).internal_ips), 8472)
+
+
 def without_client(run):
     return dataclasses.replace(run, traffic=dataclasses.replace(run.traffic, clients=()))
 
@@ -58,7 +64,7 @@ def test_every_control_of_a_healthy_run_speaks(far, near):
     local = fact(flows.local_pod_flows, near, pod(near, WORKER), KNOWN, WORKER)
 
     fact(flows.seen_at_the_tunnel, far, remote)
-    fact(flows.seen_on_the_underlay, far, remote)
+    fact(flows.seen_on_the_underlay, far, remote, ends, far.traffic.client)
     fact(flows.seen_at_both_pods, near, local)
     assert len(fact(flows.remote_flows, far, host, KNOWN, MASTER)) == 15
     assert len(fact(flows.wired_host_flows, far, host, KNOWN, MASTER)) == 10
@@ -220,7 +226,7 @@ def test_without_tcpdump_the_counters_and_tables_still_tell():
     assert run.missing["capture-underlay"].remedy == "install the Debian package tcpdump"
     assert pod(run, MASTER)
     with pytest.raises(CouldNotSee, match="tcpdump"):
-        fact(flows.seen_on_the_underlay, run, fact(flows.remote_pod_flows, run, pod(run, MASTER), KNOWN, MASTER))
+        fact(flows.seen_on_the_underlay, run, fact(flows.remote_pod_flows, run, pod(run, MASTER), KNOWN, MASTER), ends, run.traffic.client)
 
 
 def test_without_the_agent_only_the_pods_tests_are_errors():
@@ -321,3 +327,28 @@ def test_a_cell_that_could_not_be_measured_says_so(far, monkeypatch):
     assert found["worker1", "host"].verdict == matrix.EXPECTED
     assert found["worker2", "Pod"].reason == "could not be seen: ssh: timed out"
     assert "Pod on worker1 → " in str(found["worker1", "Pod"])
+
+
+def test_of_several_readings_that_one_counts_during_which_nobody_began_a_flow():
+    """In the first a flow of others began while the counters were read; the second is still, and so it is certain what was counted."""
+    foreign = b"udp 17 29 src=10.9.9.9 dst=10.43.0.10 sport=40000 dport=53 src=10.42.1.113 dst=10.9.9.9 sport=53 dport=40000 mark=0 use=1\n"
+    later = said("master", "cut-1-conntrack-2") + foreign
+    again = {"cut_1_conntrack_2": later, "cut_1_nat_2": said("master", "cut-1-nat"), "cut_1_conntrack_3": later}
+
+    once = recording.read("master", KNOWN, cut_1_conntrack_2=later).windows["host"].after
+    twice = recording.read("master", KNOWN, **again).windows["host"].after
+
+    assert len(once.conntrack[1]) == len(once.conntrack[0]) + 1
+    assert len(twice.conntrack[1]) == len(twice.conntrack[0])
+
+
+def test_a_packet_that_is_wrong_needs_no_answer_to_be_told(far):
+    remote = fact(flows.remote_pod_flows, far, pod(far, MASTER), KNOWN, MASTER)
+    asked = [
+        dataclasses.replace(t, packets={"underlay": tuple(p for p in t.packets["underlay"] if p.innermost.source == far.traffic.client)})
+        for t in remote
+    ]
+
+    with pytest.raises(CouldNotSee, match="holds not both directions"):
+        fact(flows.seen_on_the_underlay, far, asked, ends, far.traffic.client)
+    fact(flows.seen_on_the_underlay, far, asked, ends, ipaddress.ip_address("10.42.0.99"))

@@ -60,12 +60,13 @@ def plan(node, known):
 
 
 def read(node, known=None, **changed):
-    """The node's experiment as facts; ``changed`` replaces what a command said (its bytes), by name with _ for -."""
+    """The node's experiment as facts; ``changed`` replaces or adds what a command said (its bytes), by name with _ for -."""
     known = known or objects()
     said = answers(node)
     for name, text in changed.items():
-        old = said[name.replace("_", "-")]
-        said[old.name] = Observation(node, old.name, old.argv, old.status, text, b"", 0.0, 0.0)
+        name = name.replace("_", "-")
+        argv, status = (said[name].argv, said[name].status) if name in said else ((name,), 0)
+        said[name] = Observation(node, name, argv, status, text, b"", 0.0, 0.0)
     return traffic_facts.read(plan(node, known), said, said["bpf-ct"], known, 8472)
 
 

@@ -84,7 +84,8 @@ def client_pods(
     limits in its egress; one outside kube-system is preferred, then by name.
 
     Raises:
-        SelectionError: a named Pod is not there, not Ready, or has the node's network.
+        SelectionError: a named Pod is not there or has the node's network; one named by --pod is not Ready. In place of one that
+            only the inventory names and that is not Ready another of its node is taken.
     """
     named = _named_pods(objects, options, inventory)
     found: dict[str, Pod | None] = {node.name: None for node in objects.nodes}
@@ -127,9 +128,10 @@ def _named_pods(objects: ClusterObjects, options: Options, inventory: Inventory)
     for pod in named:
         if pod.host_network:
             raise SelectionError(f"Pod {pod.key} has the node's network (hostNetwork): it is no client Pod")
-        if not pod.ready or not pod.node_name:
+        if options.pods and not (pod.ready and pod.node_name):
             raise SelectionError(f"Pod {pod.key} is not Ready ({pod.phase}): it cannot be a client Pod")
-    return named
+    # The inventory's names stand for many runs: where a Pod, or its whole node, is down now, the rest of the cluster is looked at.
+    return [pod for pod in named if pod.ready]
 
 
 def _is_client(pod: Pod) -> bool:

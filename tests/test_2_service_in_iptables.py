@@ -27,11 +27,11 @@ def test_service_rule(node, port, vip, both_nat, endpoints_then, service_walk, e
 
 
 @pytest.mark.conclusion(section="§3", see=("ssh {node} 'sudo iptables-save -t nat | grep -E \"^:KUBE-(SVC|SVL|SEP)-\"'",))
-def test_chain_names(node, nat, standing_objects, hash_predicts_kubernetes, exhibit):
+def test_chain_names(node, nat, standing_objects, moving, hash_predicts_kubernetes, exhibit):
     """KUBE-SVC and KUBE-SEP names are the hash of Service port and endpoint; none is missing, orphaned or doubled."""
     exhibit.show("Each Service port's chains", judge_chain_names.describe(node.name, nat, standing_objects), command=SAVE)
 
-    wrong = judge_chain_names.judge_chain_names(node.name, nat, standing_objects)
+    wrong = judge_chain_names.judge_chain_names(node.name, nat, standing_objects, moving)
 
     assert not wrong, explain(wrong)
 
@@ -58,10 +58,10 @@ def test_endpoint_dnat(node, port, endpoints_here, translations, service_walk, e
 
 
 @pytest.mark.conclusion(section="§3", see=(EACH,))
-def test_rules_equal_on_nodes(all_nat, standing_objects, exhibit):
+def test_rules_equal_on_nodes(all_nat, standing_objects, moving, exhibit):
     """Where no policy makes them differ, every node holds the same Service rules, as models."""
-    exhibit.show("The nodes compared", judge_equal_rules.describe(all_nat, standing_objects), command=SAVE)
+    exhibit.show("The nodes compared", judge_equal_rules.describe(all_nat, standing_objects, moving), command=SAVE)
 
-    wrong = judge_equal_rules.judge_equal_rules(all_nat, standing_objects)
+    wrong = judge_equal_rules.judge_equal_rules(all_nat, standing_objects, moving)
 
     assert not wrong, explain(wrong)

@@ -17,8 +17,11 @@ from lab.paths import PROJECT, cache
 from lab.progress import Progress
 from lab.topology import Topology
 
-# What a result depends on: the suite, and how the lab makes faults. The faults' own lines count one by one.
-SOURCES = ("conftest.py", "pytest.ini", "fixtures", "servicepath", "tests", "lab/faults/*.py", "lab/faults/p*")
+# What a result depends on: the suite, and how faults are made. A fault's own lines and programs count for that fault alone.
+SOURCES = (
+    *("conftest.py", "pytest.ini", "fixtures", "servicepath", "tests"),
+    *("lab/faults/actions.py", "lab/faults/compare.py", "lab/faults/places.py", "lab/faults/prelude.sh"),
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,7 +61,9 @@ class Results:
         (self.folder / f"{fault.name}.json").write_text(text + "\n", encoding="utf-8")
 
     def _key(self, fault: Fault) -> str:
-        return hashlib.sha256(f"{self._tree}{fault}".encode()).hexdigest()
+        text = " ".join(step.do for step in fault.steps)
+        programs = [path.read_text(encoding="utf-8") for path in sorted(actions.PROGRAMS.iterdir()) if path.name in text]
+        return hashlib.sha256(f"{self._tree}{fault}{programs}".encode()).hexdigest()
 
 
 def tree(project: Path = PROJECT) -> str:

@@ -32,6 +32,7 @@ INNER6_SOURCE, INNER6_DESTINATION = 38, 54
 # tcpdump -Z root and a name in .pcap: under Debian's and Ubuntu's AppArmor profile nothing else may be written.
 _START = """
 set -eu
+command -v tcpdump >/dev/null || {{ echo "tcpdump: not found" >&2; exit 127; }}
 umask 077
 mkdir {folder}
 setsid sh -c 'sleep {lives}; rm -rf {folder}' </dev/null >/dev/null 2>&1 &

@@ -1,7 +1,8 @@
 """Cuts: the moments between two groups of probes at which counters and flow tables are read, on the node, back to back.
 
-A cut is conntrack, iptables counters between two readings of kube-proxy's sync mark, conntrack again: foreign flows are then
-known to have begun before or after the counters were read, and a sync that falls into a window is seen.
+A cut is, between two readings of kube-proxy's sync mark, conntrack, iptables counters, conntrack again: foreign flows are then
+known to have begun before or after the counters were read, and a sync that falls into a window is seen. Where others begin flows
+all the time, counters and conntrack are read several times in turn: that reading counts during which nobody began one.
 """
 
 from __future__ import annotations
@@ -43,18 +44,22 @@ def conntrack(name: str, addresses: Sequence[IPAddress]) -> Command:
     return Command(name, ("sh", "-c", _CONNTRACK.format(patterns=patterns, listed=listed).strip()))
 
 
-def cut(number: int, save_tool: tuple[str, ...], addresses: Sequence[IPAddress]) -> tuple[Command, ...]:
-    """The commands of one cut, named ``cut-N-…``.
+def cut(number: int, save_tool: tuple[str, ...], addresses: Sequence[IPAddress], readings: int = 1) -> tuple[Command, ...]:
+    """The commands of one cut, named ``cut-N-…``: conntrack-1, nat, conntrack-2, nat-2, conntrack-3, and so on between the marks.
 
     Args:
         number: of the cut, from 0.
         save_tool: the command that prints the nat table of the back end that holds KUBE-SERVICES, with counters.
         addresses: the ClusterIPs under test and the client Pod's address.
+        readings: how often the counters are read.
     """
-    return (
-        conntrack(f"cut-{number}-conntrack-1", addresses),
-        Command(f"cut-{number}-sync-1", ("sh", "-c", _SYNC_MARK)),
-        Command(f"cut-{number}-nat", save_tool),
-        Command(f"cut-{number}-sync-2", ("sh", "-c", _SYNC_MARK)),
-        conntrack(f"cut-{number}-conntrack-2", addresses),
-    )
+    found = [Command(f"cut-{number}-sync-1", ("sh", "-c", _SYNC_MARK)), conntrack(f"cut-{number}-conntrack-1", addresses)]
+    for reading in range(1, readings + 1):
+        found.append(Command(nat_name(number, reading), save_tool))
+        found.append(conntrack(f"cut-{number}-conntrack-{reading + 1}", addresses))
+    return (*found, Command(f"cut-{number}-sync-2", ("sh", "-c", _SYNC_MARK)))
+
+
+def nat_name(number: int, reading: int) -> str:
+    """The name of the Observation with a cut's counters; readings count from 1."""
+    return f"cut-{number}-nat" if reading == 1 else f"cut-{number}-nat-{reading}"

@@ -15,6 +15,9 @@ from .traffic import SIZE_WINDOW, NodePlan
 # The full-size packet must be answered, and is waited for like any other: a busy node is no broken way.
 LARGER_TIMEOUT = 0.5
 
+# How often each cut of another attempt reads the counters.
+READINGS_AGAIN = 6
+
 # So many backends' packets are looked for outside the tunnel, too: a longer filter would slow the capture down.
 MOST_BACKENDS = 64
 
@@ -95,10 +98,14 @@ def plan(
 
 
 def renewed(old: NodePlan, used: Container[int]) -> NodePlan:
-    """The same plan with other source ports, for another attempt: an old port's flow would be no new one."""
+    """The same plan with other source ports, for another attempt: an old port's flow would be no new one.
+
+    Each cut reads the counters several times: what disturbed the first attempt may be somebody who begins flows all the time.
+    """
     mine = {p.sport for p in old.probes}
     fresh = (port for port in probe.source_ports(used) if port not in mine)
-    return dataclasses.replace(old, probes=tuple(dataclasses.replace(p, sport=next(fresh)) for p in old.probes))
+    probes = tuple(dataclasses.replace(p, sport=next(fresh)) for p in old.probes)
+    return dataclasses.replace(old, probes=probes, readings=READINGS_AGAIN)
 
 
 def _host_probes(target: Target, name: str, ports: Iterator[int]) -> Iterator[Probe]:

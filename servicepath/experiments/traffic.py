@@ -33,6 +33,7 @@ class NodePlan:
         client_netns: path of the client Pod's network namespace on the node; None when the node has no client Pod.
         clients: that Pod's addresses, one a family.
         route_mtu: the MTU of the node's remote Pod routes, bytes; None where none is set.
+        readings: how often each cut reads the counters.
     """
 
     node: str
@@ -43,6 +44,7 @@ class NodePlan:
     client_netns: str | None
     clients: tuple[IPAddress, ...]
     route_mtu: int | None
+    readings: int = 1
 
     @property
     def client(self) -> IPAddress | None:
@@ -62,10 +64,10 @@ def commands(plan: NodePlan) -> tuple[Command, ...]:
     """The whole batch for a node: ``cut-N-…``, ``send-WINDOW-SOURCE``, and ``capture-ROLE``, which prints a pcap."""
     folder = capture.fresh_folder()
     batch: list[Command] = [capture.start(plan.taps, folder)] if plan.taps else []
-    batch += counters.cut(0, plan.save_tool, plan.addresses)
+    batch += counters.cut(0, plan.save_tool, plan.addresses, plan.readings)
     for number, window in enumerate(WINDOWS, 1):
         batch += _send(plan, window)
-        batch += counters.cut(number, plan.save_tool, plan.addresses)
+        batch += counters.cut(number, plan.save_tool, plan.addresses, plan.readings)
     batch += _send(plan, SIZE_WINDOW)
     if plan.taps:
         batch += capture.stop(plan.taps, folder)

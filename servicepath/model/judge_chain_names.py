@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from . import chain_names, expected_endpoints, judge_nft
 from .difference import Difference
@@ -34,13 +34,16 @@ class _Predicted:
     required: list[tuple[tuple[str, ...], ServicePort, str | None]] = dataclasses.field(default_factory=list)
 
 
-def judge_chain_names(node: str, nat: NodeRules | NftTable, objects: ClusterObjects) -> tuple[Difference, ...]:
+def judge_chain_names(
+    node: str, nat: NodeRules | NftTable, objects: ClusterObjects, moving: Collection[str] = ()
+) -> tuple[Difference, ...]:  # fmt: skip
     """Judge all chains of all Services on a node.
 
     Args:
         node: the node's name; endpoints with policy Local are judged as on this node.
         nat: the node's rules.
         objects: what the API says.
+        moving: Services (``namespace/name``) that changed while the node was asked, whose chains tell nothing.
 
     Returns:
         Chains that are missing, in both back ends, left over, named by no Service port or endpoint, or used for another Service
@@ -52,10 +55,11 @@ def judge_chain_names(node: str, nat: NodeRules | NftTable, objects: ClusterObje
     wrong = list(_doubled(node, nat))
     large = expected_endpoints.is_large(objects)
     for backend, ruleset in nat.holding:
-        predicted = _predict(node, objects, ruleset)
+        predicted = _predict(node, objects, ruleset, moving)
+        aside = _chains_of(ruleset, objects, moving)
         place = f"{node} ({backend})"
         wrong.extend(_missing(place, ruleset, predicted))
-        wrong.extend(_left_over(place, ruleset, predicted, large))
+        wrong.extend(_left_over(place, ruleset, predicted, large, aside))
         wrong.extend(_misused_services(place, ruleset, objects))
         wrong.extend(_misused_endpoints(place, ruleset, predicted))
     return tuple(wrong)
@@ -109,14 +113,28 @@ def _is_predicted(ruleset: Ruleset, objects: ClusterObjects, service: Service, p
     return bool(endpoints) and all(not there.isdisjoint(names) for names in groups)
 
 
-def _predict(node: str, objects: ClusterObjects, ruleset: Ruleset) -> _Predicted:
+def _chains_of(ruleset: Ruleset, objects: ClusterObjects, services: Collection[str]) -> frozenset[str]:
+    """The chains of these Services: those named after their ports, what these lead to, and what by its comments is theirs."""
+    ports = [port for service in objects.services if service.key in services for port in service.ports]
+    hashes = {found for port in ports for found in chain_names.service_hashes(port)}
+    starts = tuple(f"{key}{end}" for key in services for end in (":", " "))
+    found: set[str] = set()
+    for (table, name), chain in ruleset.chains.items():
+        if table == "nat" and name.rpartition("-")[2] in hashes:
+            found.update((name, *(rule.target for rule in chain.rules if rule.target)))
+        elif table == "nat" and any(f"{rule.comment or ''} ".startswith(starts) for rule in chain.rules):
+            found.add(name)
+    return frozenset(found)
+
+
+def _predict(node: str, objects: ClusterObjects, ruleset: Ruleset, moving: Collection[str]) -> _Predicted:
     minor, family = _MINOR.match(objects.server_version), ruleset.family
     # Where the version is not known (others' outputs), the rules tell which layout they have.
     told = int(minor[1]) >= _EXTERNAL_SINCE if minor else any(name.startswith(chain_names.EXTERNAL) for _, name in ruleset.chains)
     predicted = _Predicted(has_external=told)
     endpoints = expected_endpoints.by_service(objects)
     for service in objects.services:
-        if expected_endpoints.not_proxied(service) or all(ip.version != family for ip in service.cluster_ips):
+        if service.key in moving or expected_endpoints.not_proxied(service) or all(ip.version != family for ip in service.cluster_ips):
             continue
         mine = endpoints.get((service.namespace, service.name), ())
         for port in service.ports:
@@ -172,13 +190,15 @@ def _missing(place: str, ruleset: Ruleset, predicted: _Predicted) -> Iterator[Di
             yield Difference(f"{place}: chain of {what}", "is missing", names[0], "no such chain in nat")
 
 
-def _left_over(place: str, ruleset: Ruleset, predicted: _Predicted, large: bool) -> Iterator[Difference]:
+def _left_over(
+    place: str, ruleset: Ruleset, predicted: _Predicted, large: bool, aside: frozenset[str]
+) -> Iterator[Difference]:  # fmt: skip
     leading: dict[str, Rule] = {}
     for (table, _), chain in ruleset.chains.items():
         if table == "nat":
             leading.update({rule.target: rule for rule in chain.rules if rule.target is not None})
     for (table, name), chain in ruleset.chains.items():
-        if table != "nat" or not _is_ours(name):
+        if table != "nat" or not _is_ours(name) or name in aside:
             continue
         lines = (f":{name}", *(rule.raw for rule in chain.rules[:3]))
         if name not in leading:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from . import expected_endpoints, judge_nft, service_rules
 from .addresses import IPAddress
@@ -49,7 +49,9 @@ class _Form:
         return f"{targets} → {choices or 'no endpoint'} ({'; '.join(extras)})"
 
 
-def judge_equal_rules(all_rules: Mapping[str, NodeRules | NftTable], objects: ClusterObjects) -> tuple[Difference, ...]:
+def judge_equal_rules(
+    all_rules: Mapping[str, NodeRules | NftTable], objects: ClusterObjects, moving: Collection[str] = ()
+) -> tuple[Difference, ...]:  # fmt: skip
     """Judge that every node holds the same rules for each ClusterIP's port.
 
     Args:
@@ -57,6 +59,7 @@ def judge_equal_rules(all_rules: Mapping[str, NodeRules | NftTable], objects: Cl
             out or to raise for.
         objects: tells which Services policy makes differ (topology hints, trafficDistribution, internalTrafficPolicy Local); the
             addresses of load balancers and externalIPs are not compared, since externalTrafficPolicy makes them differ.
+        moving: Services (``namespace/name``) that changed while the nodes were asked one after the other: these are left out.
 
     Returns:
         For each frontend and each node that is unlike the most nodes, what it holds and what they hold.
@@ -66,7 +69,7 @@ def judge_equal_rules(all_rules: Mapping[str, NodeRules | NftTable], objects: Cl
         return judge_nft.equal_rules(tables)
     active = _active(all_rules)
     wrong: list[Difference] = []
-    for frontend, name in sorted(_frontends(active, objects).items(), key=str):
+    for frontend, name in sorted(_frontends(active, objects, moving).items(), key=str):
         walks = {node: service_rules.walk_from_services(ruleset, *frontend) for node, ruleset in active.items()}
         forms = {node: _form(walk, node, objects) for node, walk in walks.items()}
         if len(set(forms.values())) > 1:
@@ -80,14 +83,17 @@ def _active(all_rules: Mapping[str, NodeRules | NftTable]) -> dict[str, Ruleset]
     return {node: ruleset for node, ruleset in found.items() if ruleset is not None}
 
 
-def describe(all_rules: Mapping[str, NodeRules | NftTable], objects: ClusterObjects) -> tuple[str, ...]:
+def describe(
+    all_rules: Mapping[str, NodeRules | NftTable], objects: ClusterObjects, moving: Collection[str] = ()
+) -> tuple[str, ...]:  # fmt: skip
     """What was compared, as evidence: the nodes, the frontends, and the Services that policy leaves out."""
     active = _active(all_rules)
     endpoints = expected_endpoints.by_service(objects)
     lines = [f"{node}: KUBE-SERVICES has rules for {len(set(ruleset.frontends()))} frontends" for node, ruleset in active.items()]
     tables = ((node, nat) for node, nat in all_rules.items() if isinstance(nat, NftTable))
     lines += [f"{node}: kube-proxy's nftables table has {len(table.services)} frontends" for node, table in tables]
-    lines.append(f"compared on all of them: {len(_frontends(active, objects))} ClusterIP ports")
+    lines.append(f"compared on all of them: {len(_frontends(active, objects, moving))} ClusterIP ports")
+    lines += [f"not compared: {key}: it changed while the nodes were asked" for key in sorted(moving)]
     for service in objects.services:
         reason = expected_endpoints.differs_by_policy(service, endpoints.get((service.namespace, service.name), ()))
         if reason and not expected_endpoints.not_proxied(service):
@@ -95,7 +101,7 @@ def describe(all_rules: Mapping[str, NodeRules | NftTable], objects: ClusterObje
     return tuple(lines)
 
 
-def _frontends(active: Mapping[str, Ruleset], objects: ClusterObjects) -> dict[Frontend, str]:
+def _frontends(active: Mapping[str, Ruleset], objects: ClusterObjects, moving: Collection[str]) -> dict[Frontend, str]:
     """The frontends to compare: ClusterIPs without such a policy, and what KUBE-SERVICES holds for no address that the API knows."""
     endpoints = expected_endpoints.by_service(objects)
     found: dict[Frontend, str] = {}
@@ -104,16 +110,22 @@ def _frontends(active: Mapping[str, Ruleset], objects: ClusterObjects) -> dict[F
     for service in objects.services:
         known.update((*service.cluster_ips, *service.external_ips, *service.load_balancer_ips))
         mine = endpoints.get((service.namespace, service.name), ())
-        if expected_endpoints.not_proxied(service) or expected_endpoints.differs_by_policy(service, mine):
+        if service.key in moving or expected_endpoints.not_proxied(service) or expected_endpoints.differs_by_policy(service, mine):
             continue
         for port in service.ports:
             for ip in (ip for ip in service.cluster_ips if ip.version in families):
                 found[ip, port.protocol.lower(), port.port] = f"{port.chain_key}/{port.protocol}"
     for ruleset in active.values():
         for _, ip, protocol, number in ruleset.frontends():
-            if ip not in known:
+            if ip not in known and not _of_any(ruleset, (ip, protocol, number), moving):
                 found.setdefault((ip, protocol, number), "no Service that the API lists")
     return found
+
+
+def _of_any(ruleset: Ruleset, frontend: Frontend, services: Collection[str]) -> bool:
+    """Whether the rules say that the frontend is one of these Services', which the API listed before or after."""
+    rules = (rule for table in ("nat", "filter") for rule in ruleset.exact_rules(table, *frontend))
+    return any((rule.comment or "").startswith(tuple(f"{key}:" for key in services)) for rule in rules) if services else False
 
 
 def _form(walk: ServiceWalk, node: str, objects: ClusterObjects) -> _Form:

@@ -22,7 +22,7 @@ class SyncMark:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cut:
-    """One moment: conntrack, sync mark, nat counters, sync mark, conntrack, in this order; a mark is None where none was seen."""
+    """One moment: sync mark, conntrack, nat counters, conntrack, sync mark, in this order; a mark is None where none was seen."""
 
     nat: Ruleset
     sync: tuple[SyncMark | None, SyncMark | None]
