@@ -57,13 +57,12 @@ def start(name: str, *, disruptive: bool, only: Sequence[str] = (), environment:
     (folder / "reports" / "facts.json").unlink(missing_ok=True)
     chosen = ["-k", " or ".join(f"test_{each.replace('-', '_')}" for each in only)] if only else []
     argv = [
-        *(sys.executable, "-m", "pytest", "-q", f"--rootdir={folder}", f"--confcutdir={PROJECT}", "-c", PROJECT / "pytest.ini"),
-        *(f"--inventory={INVENTORY}", *(["--disruptive"] if disruptive else []), *chosen, PROJECT / "tests"),
+        *(sys.executable, "-m", "pytest", "-q", f"--reports={folder / 'reports'}", f"--inventory={INVENTORY}"),
+        *(["--disruptive"] if disruptive else []), *chosen, "tests",
     ]
-    words = [str(word) for word in argv]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | dict(environment or {})
     with (folder / "said").open("w", encoding="utf-8") as said:
-        process = subprocess.Popen(words, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=said, stderr=said, text=True, env=env)
+        process = subprocess.Popen(argv, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=said, stderr=said, text=True, env=env)
     return Run(folder, process)
 
 
