@@ -217,7 +217,7 @@ def test_a_packed_recording_is_the_same(kept, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--replay=none"], "none: expected a recording's folder or .tar.zst: No such file or directory"),
+        (["--replay=none"], "none: expected a recording's folder or .tar.zst, a folder of outputs, or a .zip: No such file or directory"),
         (["--replay=kept", "--record=x"], "--replay and --record exclude each other"),
         (["--replay=kept", "--inventory=x"], "--replay and --inventory exclude each other"),
         (["--record=kept"], "kept: expected a new folder or file to record into, found one that is in use"),

@@ -87,8 +87,10 @@ UNSEEN = {
     "the control flow is not counted": ({"pod_leaves_counters"}, "the control flow was not counted"),
     "the control flow is not in conntrack": ({"pod_leaves_counters", "pod_translated_by_ebpf"}, "absence proves nothing"),
     "no flow table holds a Pod flow": ({"pod_translated_by_ebpf", "kpr_false_yet_clusterip"}, "nothing tells who translated it"),
-    "the agent does not answer": (OF_THE_POD | {"no_clusterip_inside", "local_backend_untunnelled", "path_matrix"}, "did not answer"),
-    "the counters are cut off": (set(ALL) - DISRUPTIVE - {"counters_count_flows"}, "cut-2-nat"),
+    "the agent does not answer": (
+        (OF_THE_POD - {"pod_answers"}) | {"no_clusterip_inside", "local_backend_untunnelled", "path_matrix"}, "did not answer"
+    ),
+    "the counters are cut off": (set(ALL) - DISRUPTIVE - {"counters_count_flows", "pod_answers"}, "cut-2-nat"),
     "a host flow could not be sent": (
         {name for name in ALL if name.startswith("host_")} | {"no_clusterip_inside"}, "was not sent: source port"
     ),

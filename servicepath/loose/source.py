@@ -30,7 +30,8 @@ def files_of(path: pathlib.Path) -> Files:
         with path.open("rb") as stream:
             start = stream.read(4)
     except OSError as wrong:
-        raise RecordingError(f"{path}: {wrong.strerror}") from wrong
+        expected = "a recording's folder or .tar.zst, a folder of outputs, or a .zip"
+        raise RecordingError(f"{path}: expected {expected}: {wrong.strerror}") from wrong
     try:
         return _zipped(zipfile.ZipFile(path), str(path)) if start[:2] == b"PK" else _tarred(tarfile.open(path), str(path))
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError) as wrong:
