@@ -70,7 +70,7 @@ class Fault:
         turns: everything that must not stay as it was; nothing for what must not disturb.
         disruptive: whether the conclusions that create or break something themselves are to be run, too.
         beside: whether a second run of the suite goes on at the same time.
-        quick: one of the few that ``make test`` runs.
+        quick: one of the few, one of each kind, that are enough for a short look.
         group: the file that it is declared in.
     """
 
