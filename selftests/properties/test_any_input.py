@@ -26,7 +26,6 @@ from servicepath.parse import (
     conntrack,
     iproute,
     iptables,
-    iptables_list,
     kubeproxy,
     kubernetes,
     nft,
@@ -83,7 +82,6 @@ _NAT = functools.partial(iptables.parse_save, table="nat")
 SAMPLES = [
     *_files(iptables.parse_save, "cases/*/*.save", "cases/03-*/iptables-save-c.txt", facts=_tables),
     *_files(_NAT, "cases/05-*/iptables-S-nat.txt", "cases/07-*/iptables-S.txt", "cases/0[29]-*/iptables-save-grep.txt", facts=_rules),
-    *_files(functools.partial(iptables_list.parse_list, table="nat"), "cases/01-*/iptables-L-v.txt", facts=_rules),
     *_files(nft.parse_kube_proxy_nft, "cases/06-*/nft-list*", facts=lambda table: list(table.services), ends=True),
     *_files(iproute.parse_ip_addr, "iproute-6.1/addr.json", "iproute-6.1/br-addr.json", "cases/*/*ip-j-addr.json", ends=True),
     *_files(iproute.parse_ip_link, "iproute-6.1/link.json", ends=True),
