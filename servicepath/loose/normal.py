@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -219,8 +218,3 @@ def _slices(api: Mapping[str, Any]) -> derive.Slices:
 def troubles(loose: Loose) -> Mapping[tuple[str, str], Trouble]:
     """What could not be told apart, by node and name."""
     return loose.doubled
-
-
-def as_observation(document: Any, name: str) -> Observation:
-    """A document as the API's answer."""
-    return Observation("api", name, ("GET", name), 0, json.dumps(document).encode(), b"", 0.0, 0.0)

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from ..channel import Command
 from ..channels.batch import RoundTrip
@@ -22,6 +23,8 @@ from ..model.services import ClusterObjects, Pod
 from ..observation import CouldNotSee, Observation, Trouble
 from . import codec, plans, storage
 from .model import Cost, Head, Numbers
+
+T = TypeVar("T")
 
 
 class Recorder:
@@ -141,13 +144,18 @@ class RecordedCluster:
         return tuple(names.text.split())
 
     def _kept(self, phase: str, name: str, ask: Callable[[], Observation]) -> Observation:
-        try:
-            found = ask()
-        except CouldNotSee as unseen:
-            self.recorder.answer(phase, name, unseen.trouble)
-            raise
-        self.recorder.answer(phase, name, found)
-        return found
+        return _kept(ask, lambda found: self.recorder.answer(phase, name, found))
+
+
+def _kept(ask: Callable[[], T], keep: Callable[[T | Trouble], None]) -> T:
+    """What ``ask`` gives, kept; where it could not be seen, the trouble is kept and raised."""
+    try:
+        found = ask()
+    except CouldNotSee as unseen:
+        keep(unseen.trouble)
+        raise
+    keep(found)
+    return found
 
 
 def read_created(answer: Observation) -> TemporaryService:
@@ -172,13 +180,7 @@ class RecordedPlans:
 
     def plan(self, node: str, phase: str, objects: ClusterObjects, make: Callable[[], NodePlan]) -> NodePlan:
         """Make the plan of the phase's next round on the node."""
-        try:
-            made = make()
-        except CouldNotSee as unseen:
-            self.recorder.plan(node, phase, unseen.trouble)
-            raise
-        self.recorder.plan(node, phase, made)
-        return made
+        return _kept(make, lambda made: self.recorder.plan(node, phase, made))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
