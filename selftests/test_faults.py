@@ -1,4 +1,4 @@
-"""The table of faults and its comparison with a run; the faults themselves are made on the lab (selftests/lab/test_faults.py)."""
+"""The table of faults and its comparison with a run; the faults themselves are made on the lab (selftests/lab/test_fault_undo.py)."""
 
 import dataclasses
 
