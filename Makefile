@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: browser help check test doctor bench faults soak lint lab-up lab-down packages clean
+.PHONY: browser help check test upgrades doctor bench faults soak lint lab-up lab-down packages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -19,6 +19,9 @@ check: packages $(VENV)/.ready ## a real cluster on this machine, and every conc
 
 test: browser $(VENV)/.ready ## the project's own tests: offline, and on the lab (root)
 	@$(PY) -m pytest selftests
+
+upgrades: browser $(VENV)/.ready ## change the lab for real (Cilium's version, set-ups, a reboot), each under watch and compared (root)
+	@$(PY) -m pytest selftests/lab/upgrades.py -v
 
 doctor: $(VENV)/.ready ## can this machine see your cluster? one line a check, with a remedy
 	@$(PY) -m servicepath.doctor $(ARGS)

@@ -4,21 +4,22 @@ Every change returns once its state was seen: in the kernel's rules, Cilium's ow
 What changes while Services are to stay reachable is done in the order that keeps somebody in charge of them at any time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
 from lab import chart, components, images, other_cilium, readiness, rollout
 from lab.api import Api
 from lab.builds import Module
-from lab.cluster import Cluster
+from lab.cluster import Cluster, unless_ended
 from lab.errors import LabError
 from lab.paths import logs
 from lab.settings import Settings
 from lab.topology import KubernetesNode
 from lab.waiting import until
 
-CHANGE_TIMEOUT = 240.0  # seconds for one state; a rolling restart of three agents takes some twenty
+CHANGE_TIMEOUT = 240.0  # seconds for one state
+ROLL_TIMEOUT = 600.0  # a rolling restart of three agents takes some twenty seconds, on a busy machine minutes
 
 
 def apply(cluster: Cluster, wanted: Settings, cilium: Module) -> bool:
@@ -80,17 +81,24 @@ def await_all(cluster: Cluster, settings: Settings) -> None:
         LabError: something was not, in time; the message has the last of it.
     """
     api, topology = Api(cluster.topology), cluster.topology
-    await_ = partial(until, seconds=CHANGE_TIMEOUT, every=0.2, where=str(logs()))
+    found: list[readiness.Backend] = []
+
+    def await_(check: Callable[[], str | None], what: str) -> None:
+        until(partial(unless_ended, cluster.state, check), what, seconds=CHANGE_TIMEOUT, every=0.2, where=str(logs()))
+
+    def backends() -> None:
+        found[:] = readiness.backends(api)
+
     with cluster.progress.step("nodes, Pods, rules, maps and answers"):
         await_(partial(readiness.nodes_ready, api, topology), "the nodes")
         await_(partial(readiness.pods_ready, api, topology), "the Pods")
         await_(partial(readiness.endpoints_complete, api, topology), "the EndpointSlices")
-        wanted = readiness.backends(api)
+        await_(backends, "the Services' backends")
         for node in topology.nodes:
             host = cluster.hosts[node.name]
             await_(partial(readiness.agent_status, host, settings), "Cilium's agent")
-            await_(partial(readiness.proxy_state, host, wanted, settings), "kube-proxy's rules")
-            await_(partial(readiness.cilium_maps, host, wanted), "Cilium's maps")
+            await_(partial(readiness.proxy_state, host, found, settings), "kube-proxy's rules")
+            await_(partial(readiness.cilium_maps, host, found), "Cilium's maps")
             await_(partial(readiness.answers, host, api, topology), "answers from the Services")
 
 
@@ -128,7 +136,8 @@ def _roll(cluster: Cluster, *, restart: bool) -> None:
     api = Api(cluster.topology)
     if restart:
         rollout.restart(api)
-    until(partial(rollout.complaint, api), "rolling out Cilium", seconds=CHANGE_TIMEOUT, every=0.2, where=str(logs()))
+    check = partial(unless_ended, cluster.state, partial(rollout.complaint, api))
+    until(check, "rolling out Cilium", seconds=ROLL_TIMEOUT, every=0.2, where=str(logs()))
 
 
 def _start_proxies(cluster: Cluster, wanted: Settings) -> None:

@@ -143,7 +143,7 @@ def _start_control_plane(cluster: Cluster) -> None:
         cluster.start_component(node.name, "containerd", components.containerd())
     api = Api(topology)
     log = cluster.hosts[master].log("kube-apiserver")
-    settled = partial(_unless_ended, cluster.state, partial(readiness.api_settled, api))
+    settled = partial(unless_ended, cluster.state, partial(readiness.api_settled, api))
     until(settled, "the API server", seconds=API_TIMEOUT, where=str(log))
     cluster.start_component(master, "kube-controller-manager", components.controller_manager(topology))
     cluster.start_component(master, "kube-scheduler", components.scheduler())
@@ -172,7 +172,7 @@ def _await_ready(cluster: Cluster) -> None:
     topology, api = cluster.topology, Api(cluster.topology)
 
     def await_(check: Callable[[], str | None], what: str) -> None:
-        until(partial(_unless_ended, cluster.state, check), what, seconds=READY_TIMEOUT, every=0.1, where=str(logs()))
+        until(partial(unless_ended, cluster.state, check), what, seconds=READY_TIMEOUT, every=0.1, where=str(logs()))
 
     with cluster.progress.step("nodes Ready"):
         await_(partial(readiness.nodes_ready, api, topology), "the nodes")
@@ -188,7 +188,7 @@ def _await_ready(cluster: Cluster) -> None:
             await_(partial(readiness.answers, each, api, topology), "answers from the Services")
 
 
-def _unless_ended(started: State, check: Callable[[], str | None]) -> str | None:
+def unless_ended(started: State, check: Callable[[], str | None]) -> str | None:
     """Ask a check; a component that has ended is no state to wait for, and an API server that is too busy to answer is one.
 
     Raises:

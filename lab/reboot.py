@@ -8,7 +8,7 @@ from functools import partial
 
 from lab import cgroups, changes, components, host, network, readiness
 from lab.api import Api
-from lab.cluster import Cluster, staged
+from lab.cluster import Cluster, staged, unless_ended
 from lab.errors import LabError
 from lab.paths import logs, node_folder
 from lab.topology import KubernetesNode
@@ -43,7 +43,7 @@ def reboot(cluster: Cluster, each: KubernetesNode) -> None:
     with cluster.progress.step(f"{each.name} on"):
         _on(cluster, each)
     with cluster.progress.step(f"every Pod of {each.name} started again"):
-        check = partial(readiness.pods_started, Api(cluster.topology), each.name, since)
+        check = partial(unless_ended, cluster.state, partial(readiness.pods_started, Api(cluster.topology), each.name, since))
         until(check, f"the Pods of {each.name}", seconds=READY_TIMEOUT, every=0.2, where=str(logs() / each.name))
     changes.await_all(cluster, settings)
     cluster.settled(settings)

@@ -62,7 +62,7 @@ def mapped(*backends, frontend="10.43.0.10:53/UDP", flags="ClusterIP, non-routab
 def gathered(objects, service, *, rules=(), agent=(), lb_map=(), port=None, vip="10.43.0.10", node="master"):
     return judge.gather(
         objects, service, port or service.ports[0], ip(vip), node,
-        rules=frozenset(map(at, rules)), rule_lines=("-A KUBE-SEP-X -j DNAT",), agent=agent, lb_map=lb_map,
+        rules=None if rules is None else frozenset(map(at, rules)), rule_lines=("-A KUBE-SEP-X -j DNAT",), agent=agent, lb_map=lb_map,
     )  # fmt: skip
 
 

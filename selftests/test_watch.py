@@ -149,6 +149,8 @@ def test_a_gap_reaches_from_answer_to_answer_and_a_silence_of_our_own_is_none():
     found = watched.gaps(asked(0.1, None, None, 0.1, 0.1, None))
     assert [(round(gap.seconds, 1), gap.lost) for gap in found] == [(0.3, 2), (0.1, 1)]
     assert watched.gaps((Asked(100.0, 0.1, None), Asked(200.0, 0.1, None))) == ()
+    far = (Asked(100.0, 0.1, None), Asked(105.0, None, "lost"), Asked(105.5, None, "lost"), Asked(130.0, 0.1, None))
+    assert watched.gaps(far) == (Gap(105.0, 105.5, 2),)
     assert watched.gaps(asked(None, None)) == (Gap(100.0, 100.1, 2),)
 
 
@@ -271,6 +273,14 @@ def felt_through(broken, tmp_path, seconds=1.5):
     return watched.sum_up(found, map(str, unseen)), lines, server
 
 
+def asking(record: Path) -> None:
+    """Return once some answers stand in a record."""
+    end = time.monotonic() + 60
+    while not record.exists() or record.read_text(encoding="ascii").count("\n") < 5:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize("broken", [(), (1,), (3, 4, 5), tuple(range(4, 12))])
 def test_a_broken_connection_loses_nothing_that_was_asked(broken, tmp_path, quick):
     found, lines, server = felt_through(broken, tmp_path)
@@ -281,14 +291,28 @@ def test_a_broken_connection_loses_nothing_that_was_asked(broken, tmp_path, quic
     assert not (tmp_path / "folder").exists()
 
 
+def test_a_watch_that_is_ended_early_is_whole(tmp_path, quick):
+    series = commands.Series("host on master → x", "udp", Socket(HERE, Server().port), 0.02)
+    post = commands.Post("master", None, (series,), str(tmp_path / "folder"))
+    enough = threading.Event()
+    threading.Thread(target=lambda: (asking(tmp_path / "folder" / "record"), enough.set()), daemon=True).start()
+    begun = time.monotonic()
+    fleet = Fleet({"master": LocalNode()}, Deadline.starting_now(60))
+    found, unseen = watching.watch(fleet, None, (post,), "kubernetes.default.svc.cluster.local", 600, lambda _: None, enough)
+    assert unseen == ()
+    assert len(found.series[0].asked) > 2
+    assert time.monotonic() - begun < 300
+    assert not (tmp_path / "folder").exists()
+
+
 def test_a_record_that_is_gone_is_begun_anew_and_the_time_between_is_not_watched(tmp_path, quick, monkeypatch):
     def reboot():
+        asking(tmp_path / "folder" / "record")
         pid = (tmp_path / "folder" / "pid").read_text(encoding="ascii").strip()
         subprocess.run(["sh", "-c", f"kill -KILL -{pid}; rm -rf {tmp_path / 'folder'}"], check=True)
 
-    timer = threading.Timer(0.7, reboot)
-    timer.start()
-    found, _, _ = felt_through((), tmp_path, seconds=3)
+    threading.Thread(target=reboot, daemon=True).start()
+    found, _, _ = felt_through((), tmp_path, seconds=8)
     assert found.unseen == ()
     assert [each.subject for each in found.unwatched] == ["host on master"]
     assert found.felt[0].asked > 2

@@ -4,6 +4,8 @@ From each node's host and from its client Pod, every DNS and TCP port of the Ser
 question from a port of its own, and one TCP connection is kept standing. What was lost, for how long, how long answers took, and
 which connections broke how goes to a JSON file (which ``servicepath.compare --watch`` takes) and to a page with a picture.
 
+Ctrl-C ends it early; what was seen until then is written all the same.
+
 Exit status: 0 everything was seen, 3 something could not be seen, 2 for a wrong command line or inventory. What was lost is no
 failure of the watch: the comparison judges it.
 """
@@ -13,7 +15,9 @@ from __future__ import annotations
 import argparse
 import pathlib
 import re
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 
 from . import baselines, connection, inventory, watching
@@ -74,12 +78,24 @@ def run(found: Inventory, seconds: float, every: float) -> watched.Summary:
         fleet = Fleet({node: ways[node] for node in dict.fromkeys(post.node for post in chosen)}, deadline)
         try:
             name = f"kubernetes.default.svc.{found.cluster_domain.rstrip('.')}"
-            told, troubles = watching.watch(fleet, client, chosen, name, seconds, lambda line: print(line, file=sys.stderr, flush=True))
+            told, troubles = watching.watch(fleet, client, chosen, name, seconds, _say, _enough())
         finally:
             fleet.close()
     finally:
         sockets.remove()
     return watched.sum_up(told, (str(trouble) for trouble in troubles))
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _enough() -> threading.Event:
+    """An event that an interrupt (Ctrl-C, or kill's TERM) sets: the watch then ends early, and whole."""
+    event = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: event.set())
+    return event
 
 
 def duration(text: str) -> float:

@@ -70,8 +70,9 @@ def posts(objects: ClusterObjects, inventory: Inventory, options: Options, every
 
 
 def watch(
-    fleet: Fleet, client: Any, chosen: tuple[Post, ...], name: str, seconds: float, say: Callable[[str], None]
-) -> tuple[Watch, tuple[Trouble, ...]]:
+    fleet: Fleet, client: Any, chosen: tuple[Post, ...], name: str, seconds: float, say: Callable[[str], None],
+    enough: threading.Event | None = None,
+) -> tuple[Watch, tuple[Trouble, ...]]:  # fmt: skip
     """Ask for so many seconds, fetch the records, and leave nothing behind.
 
     Args:
@@ -81,17 +82,18 @@ def watch(
         name: the DNS name to ask for.
         seconds: for how long.
         say: told what goes on, a line each.
+        enough: set by who wants it to end early; what was written until then is fetched.
 
     Returns:
         What was felt; and what could not be seen: a place that never began, a record that was not fetched to its end.
     """
     started = time.time()
-    ended = threading.Event()
+    ended, enough = threading.Event(), enough or threading.Event()
     seen: list[tuple[float, Any]] = []
     looking = threading.Thread(target=_look_at_agents, args=(client, ended, seen), daemon=True)
     looking.start()
     try:
-        jobs = {post.folder: _job(fleet, post, name, started + seconds, say) for post in chosen}
+        jobs = {post.folder: _job(fleet, post, name, started + seconds, say, enough) for post in chosen}
         lives = side_by_side(jobs)
     finally:
         ended.set()
@@ -101,7 +103,7 @@ def watch(
     unwatched: list[Unwatched] = []
     unseen = list(troubles)
     for post in chosen:
-        found, holes, trouble = _of_post(post, lives[post.folder], started, started + seconds)
+        found, holes, trouble = _of_post(post, lives[post.folder], early=enough.is_set())
         series += found
         unwatched += holes
         unseen += [trouble] if trouble else []
@@ -113,22 +115,31 @@ def _once(events: tuple[Event, ...]) -> tuple[Event, ...]:
     return tuple(dict.fromkeys(events))
 
 
-def _job(fleet: Fleet, post: Post, name: str, until: float, say: Callable[[str], None]) -> Callable[[], list[Life]]:
-    return lambda: _follow(fleet, post, name, until, say)
+def _job(
+    fleet: Fleet, post: Post, name: str, until: float, say: Callable[[str], None], enough: threading.Event
+) -> Callable[[], list[Life]]:
+    return lambda: _follow(fleet, post, name, until, say, enough)
 
 
-def _follow(fleet: Fleet, post: Post, name: str, until: float, say: Callable[[str], None]) -> list[Life]:
+def _follow(
+    fleet: Fleet, post: Post, name: str, until: float, say: Callable[[str], None], enough: threading.Event
+) -> list[Life]:
     """Begin to ask, and fetch what is written; begin anew where the record is gone, as after a reboot."""
     lives: list[Life] = []
     said: str | None = None
     while time.time() < until + PATIENCE:
+        last = enough.is_set()
+        if last:
+            until = min(until, time.time())  # what cannot be fetched is asked for a while longer, and not begun anew
         problem = _look(fleet, post, name, until, lives)
-        if problem == "done":
+        if problem == "done" or (last and problem is None):
             break
         if problem != said:
             say(f"{post.node}: {problem}" if problem else f"{post.node}: asking {'from the Pod' if post.pod_ip else 'from the host'}")
             said = problem
-        time.sleep(LOOK_EVERY)
+        if not enough.wait(LOOK_EVERY):
+            continue
+        time.sleep(LOOK_EVERY / 4)  # the event is set: nothing else is left to wait for
     return lives
 
 
@@ -181,7 +192,7 @@ def _look_at_agents(client: Any, ended: threading.Event, seen: list[tuple[float,
 
 
 def _of_post(
-    post: Post, lives: list[Life], started: float, until: float
+    post: Post, lives: list[Life], *, early: bool
 ) -> tuple[list[watched.Series], list[Unwatched], Trouble | None]:
     place = f"{'Pod' if post.pod_ip else 'host'} on {post.node}"
     if not lives:
@@ -202,7 +213,8 @@ def _of_post(
         Unwatched(place, before.seen, after.begun, "the asking program was gone: the node was rebooted")
         for before, after in itertools.pairwise(lives)
     ]
-    trouble = None if records[-1].done else Trouble(node=post.node, problem=f"watch: the record of the {place} was not fetched to its end")
+    whole = records[-1].done or early
+    trouble = None if whole else Trouble(node=post.node, problem=f"watch: the record of the {place} was not fetched to its end")
     return series, holes, trouble
 
 

@@ -26,7 +26,7 @@ def test_endpoints_ready(objects, judged_service, port, exhibit):
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.needs("iptables", "not-replaced")
+@pytest.mark.needs("beside-kube-proxy")
 @pytest.mark.conclusion(
     section="§2, §10.1",
     see=(
@@ -69,7 +69,6 @@ def test_dataplanes_follow(followed, exhibit):
 
 
 @pytest.mark.disruptive
-@pytest.mark.needs("iptables", "not-replaced")
 @pytest.mark.traffic
 @pytest.mark.conclusion(section="§2", see=("kubectl get --raw /readyz --request-timeout 2s", "ssh NODE 'dig +short @CLUSTERIP NAME'"))
 def test_packets_skip_the_api(outage_flows, outage_seen, expected_answers, evidence):

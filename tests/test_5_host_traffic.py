@@ -5,7 +5,7 @@ import pytest
 from servicepath.model import judge_flows, judge_wire
 from servicepath.model.difference import explain
 
-pytestmark = [pytest.mark.traffic, pytest.mark.needs("iptables", "not-replaced")]
+pytestmark = pytest.mark.traffic
 
 DIG = "ssh {node} 'dig +tries=1 +time=1 +short @{vip} kubernetes.default.svc.cluster.local A'"
 COUNTERS = "ssh {node} 'sudo iptables-save -c -t nat | grep {namespace}/{service}'"
@@ -21,6 +21,7 @@ def test_host_answers(host_flows, expected_answers, evidence):
     assert not wrong, explain(wrong)
 
 
+@pytest.mark.needs("iptables", "not-replaced")
 @pytest.mark.conclusion(section="§6, §10.4", see=(COUNTERS, DIG, COUNTERS))
 def test_host_counted_by_iptables(host_flows, host_growth, first_packets, evidence):
     """N new flows from the host raise KUBE-SVC's and the sum of its KUBE-SEP rules by N packets, and by their first packets' bytes."""
@@ -31,6 +32,7 @@ def test_host_counted_by_iptables(host_flows, host_growth, first_packets, eviden
     assert not wrong, explain(wrong)
 
 
+@pytest.mark.needs("iptables", "not-replaced")
 @pytest.mark.conclusion(section="§6", see=(COUNTERS,))
 def test_host_marked_for_masquerade(host_flows, marked_growth, evidence):
     """Host flows hit the Service's own rule ``! -s <cluster CIDR>`` to KUBE-MARK-MASQ."""
@@ -41,6 +43,7 @@ def test_host_marked_for_masquerade(host_flows, marked_growth, evidence):
     assert not wrong, explain(wrong)
 
 
+@pytest.mark.needs("not-replaced")
 @pytest.mark.conclusion(section="§8, §10.4", see=("ssh {node} 'sudo conntrack -L -d {vip}'",))
 def test_host_translated_by_conntrack(host_flows, serving, cilium_internal_ips, objects, node, evidence):
     """The host's conntrack holds each flow: to the ClusterIP one way; from the backend, to a source it can answer, the other."""

@@ -5,7 +5,7 @@ import pytest
 from servicepath.model import judge_flows, judge_replacement, judge_wire
 from servicepath.model.difference import explain
 
-pytestmark = [pytest.mark.traffic, pytest.mark.needs("iptables", "not-replaced")]
+pytestmark = pytest.mark.traffic
 
 NSLOOKUP = "kubectl exec POD -- nslookup kubernetes.default.svc.cluster.local {vip}"
 COUNTERS = "ssh {node} 'sudo iptables-save -c -t nat | grep {namespace}/{service}'"
@@ -22,6 +22,7 @@ def test_pod_answers(sent_pod_flows, expected_answers, evidence):
     assert not wrong, explain(wrong)
 
 
+@pytest.mark.needs("iptables", "not-replaced")
 @pytest.mark.conclusion(section="§7, §10.5", see=(COUNTERS, NSLOOKUP, COUNTERS))
 def test_pod_leaves_counters(pod_flows, pod_growth, control_flows, control_growth, evidence):
     """N new flows from a Pod leave every rule of the Service unchanged, while one host flow right after raises them by one."""
@@ -34,6 +35,7 @@ def test_pod_leaves_counters(pod_flows, pod_growth, control_flows, control_growt
     assert not wrong, explain(wrong)
 
 
+@pytest.mark.needs("not-replaced")
 @pytest.mark.conclusion(section="§7, §10.5", see=(CT, "ssh {node} 'sudo conntrack -L -d {vip}'"))
 def test_pod_translated_by_ebpf(pod_flows_to_pods, control_flows, serving, evidence):
     """Cilium's connection tracking holds each flow to the ClusterIP and to the backend; the host's conntrack holds it neither way."""
@@ -45,6 +47,7 @@ def test_pod_translated_by_ebpf(pod_flows_to_pods, control_flows, serving, evide
     assert not wrong, explain(wrong)
 
 
+@pytest.mark.needs("not-replaced")
 @pytest.mark.conclusion(section="§8, §10.7", see=("ssh {node} 'sudo tcpdump -ni any -nn host {vip} or port 53'",))
 def test_translated_at_the_pod(remote_pod_flows, seen_at_the_tunnel, client_ip, vip, evidence):
     """The packet leaves the Pod for the ClusterIP and enters the tunnel device for the backend."""
@@ -59,6 +62,7 @@ def test_translated_at_the_pod(remote_pod_flows, seen_at_the_tunnel, client_ip, 
     assert not wrong, explain(wrong)
 
 
+@pytest.mark.needs("iptables", "not-replaced")
 @pytest.mark.conclusion(section="§7", see=(COUNTERS, "ssh {node} 'dig +tcp +keepopen @{vip} NAME @{vip} NAME @{vip} NAME'", COUNTERS))
 def test_counters_count_flows(one_connection, second_connection, evidence):
     """Many packets of one flow count once: nat counters count new flows, not packets."""
@@ -71,6 +75,7 @@ def test_counters_count_flows(one_connection, second_connection, evidence):
     assert not wrong, explain(wrong)
 
 
+@pytest.mark.needs("not-replaced")
 @pytest.mark.conclusion(section="§10.8", see=("kubectl -n kube-system exec CILIUM-POD -- cilium-dbg status --verbose", CT))
 def test_kpr_false_yet_clusterip(pod_flows_to_pods, agent_status, serving, node, evidence):
     """KubeProxyReplacement is False and socket LB is off, and yet Cilium translated this Pod's ClusterIP traffic."""

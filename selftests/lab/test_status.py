@@ -44,13 +44,13 @@ def test_nobody_waits_for_what_an_ended_component_should_bring(started: State):
         return "nodes that are not Ready: master"
 
     with pytest.raises(LabError, match="kubelet on master has ended: too many open files"):
-        until(lambda: cluster._unless_ended(started, check), "the nodes", seconds=3600)
+        until(lambda: cluster.unless_ended(started, check), "the nodes", seconds=3600)
     assert not asked
 
 
 def test_while_all_run_the_check_decides(started: State):
     del started.components["master"]["kubelet"]
-    assert cluster._unless_ended(started, lambda: "not yet") == "not yet"
+    assert cluster.unless_ended(started, lambda: "not yet") == "not yet"
 
 
 def test_a_busy_api_server_is_waited_for_and_a_refusal_is_not(started: State):
@@ -62,10 +62,10 @@ def test_a_busy_api_server_is_waited_for_and_a_refusal_is_not(started: State):
         if answer:
             raise answer
 
-    until(lambda: cluster._unless_ended(started, check), "the Pods", seconds=3600, every=0)
+    until(lambda: cluster.unless_ended(started, check), "the Pods", seconds=3600, every=0)
 
     def refused() -> None:
         raise ApiError("GET /api/v1/pods: 403 Forbidden", 403)
 
     with pytest.raises(ApiError, match="403"):
-        cluster._unless_ended(started, refused)
+        cluster.unless_ended(started, refused)

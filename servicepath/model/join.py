@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from .addresses import IPAddress, Socket
 from .cilium import CtEntry
@@ -66,7 +66,7 @@ def trace(
         objects: names the backend's node.
     """
     probe = flow.probe
-    host_entries = tuple(e for e in conntrack if _holds(e, probe, client))
+    host_entries = tuple(e for e in conntrack if _holds(e, probe, client, objects.pod_ips))
     cilium_entries = tuple(c for c in ct if client is not None and _is_ours(c, probe, client))
     backend = _backend(probe, host_entries, cilium_entries)
     ends = {Socket(client, probe.sport)} if client is not None else set()
@@ -76,11 +76,17 @@ def trace(
     return Trace(flow, host_entries, cilium_entries, backend, node, packets)
 
 
-def _holds(entry: ConntrackEntry, probe: Probe, client: IPAddress | None) -> bool:
-    """The entry's first tuple starts at the flow's source port and goes to the Service, or (Pod) starts at the Pod."""
+def _holds(entry: ConntrackEntry, probe: Probe, client: IPAddress | None, pods: Collection[IPAddress]) -> bool:
+    """The entry's first tuple starts at the flow's source port and goes to the Service, or (Pod) starts at the Pod.
+
+    The host's flow may go to a Pod at once: socket LB has translated it before there was a packet. Another Pod's flow that starts at
+    the same port by chance starts at that Pod's address.
+    """
     if entry.protocol.upper() != probe.port.protocol or entry.original[0].port != probe.sport:
         return False
-    return entry.original[0].ip == client if client is not None else entry.original[1] == probe.target
+    if client is not None:
+        return entry.original[0].ip == client
+    return entry.original[1] == probe.target or (entry.original[0].ip not in pods and entry.original[1].ip in pods)
 
 
 def _is_ours(entry: CtEntry, probe: Probe, client: IPAddress) -> bool:

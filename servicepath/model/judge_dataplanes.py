@@ -50,7 +50,7 @@ class View:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Dataplanes:
-    """One Service port at one ClusterIP on one node, as its three dataplanes hold it.
+    """One Service port at one ClusterIP on one node, as its three dataplanes hold it; two, where Cilium takes kube-proxy's place.
 
     ``narrowed`` says why a node may rightly use only some of the serving endpoints (topology hints); None: it must use all.
     """
@@ -69,7 +69,7 @@ class Dataplanes:
     @property
     def serving_lines(self) -> tuple[str, ...]:
         """What the EndpointSlices say that this node should send to, a line a backend, and what lets it choose among them."""
-        sockets = sorted(self.view(RULES).expected, key=lambda s: (s.ip.version, s))
+        sockets = sorted(self.views[0].expected, key=lambda s: (s.ip.version, s))
         choice = (f"(of these the node may choose: {self.narrowed})",) if self.narrowed else ()
         return (*(map(str, sockets) if sockets else ("no serving endpoint",)), *choice)
 
@@ -95,7 +95,7 @@ def gather(
     vip: IPAddress,
     node: str,
     *,
-    rules: frozenset[Socket],
+    rules: frozenset[Socket] | None,
     rule_lines: tuple[str, ...],
     agent: Iterable[AgentService],
     lb_map: Iterable[MapService],
@@ -108,7 +108,8 @@ def gather(
         port: the port.
         vip: the ClusterIP; endpoints of its address family alone count.
         node: the node's name.
-        rules: where kube-proxy's rules lead (``service_rules.walk(…).sockets``); empty when they have no chain for it.
+        rules: where kube-proxy's rules lead (``service_rules.walk(…).sockets``); empty when they have no chain for it; None: there
+            is no kube-proxy on the node, whose place Cilium takes.
         rule_lines: those rules.
         agent: the agent's Service list.
         lb_map: the load-balancing map.
@@ -118,7 +119,7 @@ def gather(
     def expected(protocol: str | None) -> frozenset[Socket]:
         return _expected(objects, service, port, vip, node, protocol)
 
-    views = [View(RULES, bool(rules), port.protocol, rules, expected(port.protocol), lines=rule_lines)]
+    views = [] if rules is None else [View(RULES, bool(rules), port.protocol, rules, expected(port.protocol), lines=rule_lines)]
     views += _cilium_views(address, port, agent, lb_map, expected)
     return Dataplanes(node, port, address, tuple(views), _narrowed(objects, service))
 

@@ -19,9 +19,12 @@ from .addresses import IPAddress, Socket
 from .difference import Difference
 from .expected_endpoints import Expected
 from .nft_rules import NftService, NftTable
+from .service_rules import NodeRules
 from .services import ClusterObjects, ServicePort
 
 _CHOICE = re.compile(r"numgen random mod (\d+)|\"mode\": \"random\", \"mod\": (\d+)")
+# KUBE-FIREWALL, KUBE-KUBELET-CANARY and KUBE-IPTABLES-HINT are the kubelet's.
+_OF_IPTABLES_MODE = re.compile(r"KUBE-(SERVICES|NODEPORTS|EXTERNAL-SERVICES|POSTROUTING|MARK-MASQ|FORWARD|(PROXY|SVC|SVL|EXT|FW|SEP)-.*)")
 _HOOKS = ("nat-output", "nat-prerouting")
 _REFUSALS = {"REJECT": "reject", "DROP": "drop"}
 
@@ -33,6 +36,11 @@ class NftWalk:
     way_in: tuple[str, ...]
     choosing: tuple[str, ...]
     translating: tuple[str, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The whole way."""
+        return (*self.way_in, *self.choosing, *self.translating)
 
 
 def walk(table: NftTable, ip: IPAddress, protocol: str, port: int) -> NftWalk:
@@ -146,6 +154,25 @@ def equal_rules(tables: Mapping[str, NftTable]) -> tuple[Difference, ...]:
             subject = f"{name}: {front}"
             wrong.append(Difference(subject, f"differs from {first}", theirs.get(front, "no element"), mine.get(front, "no element")))
     return tuple(wrong)
+
+
+def chains_left(rules: NodeRules) -> tuple[str, ...]:
+    """kube-proxy's own chains in iptables, a line each; "none" where there are none."""
+    return tuple(
+        f"{ruleset.backend or '?'}: {table} {name}"
+        for ruleset in (rules.nft, rules.legacy)
+        if ruleset is not None
+        for table, name in ruleset.chains
+        if _OF_IPTABLES_MODE.fullmatch(name)
+    ) or ("none",)
+
+
+def left_in_iptables(node: str, rules: NodeRules) -> tuple[Difference, ...]:
+    """Chains of a kube-proxy in iptables mode."""
+    left = chains_left(rules)
+    if left == ("none",):
+        return ()
+    return (Difference(f"{node}: iptables", "holds rules of a kube-proxy in another mode", "none", f"{len(left)} chains", left),)
 
 
 def _meaning(table: NftTable) -> dict[str, str]:

@@ -115,6 +115,7 @@ BUILT_IN: tuple[Rule, ...] = (
     _verdicts("held→skipped", "tolerated", "the options leave it out", "*which only --disruptive allows*"),
     _verdicts("held→skipped", "tolerated", "the options leave it out", "*which --passive leaves out*"),
     _verdicts("held→skipped", "tolerated", "which backend a flow gets, and where it runs, is chance", "*none of * flows reached*"),
+    _verdicts("held→skipped", "tolerated", "the set-up is another; the facts say which", "*; this conclusion is about another set-up *"),
     _verdicts("held→skipped", "regression", "its precondition is gone"),
     _verdicts("*→skipped", "tolerated", "it does not apply, and did not hold before"),
     # Facts.

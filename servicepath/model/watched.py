@@ -7,6 +7,8 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 
+NEAR = 1.0  # seconds
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Asked:
@@ -100,15 +102,17 @@ class Second:
 def gaps(asked: Sequence[Asked]) -> tuple[Gap, ...]:
     """The gaps, in order. Time in which nothing was asked is none: only lost questions make a gap.
 
-    Before the first and after the last answer a gap begins or ends at its first or last lost question.
+    A gap begins and ends at the answered questions beside it; where there is none within ``NEAR`` seconds, since the asking program
+    itself was not run, at its first or last lost question.
     """
     found = []
     groups = [(lost, list(group)) for lost, group in itertools.groupby(asked, key=lambda each: each.took is None)]
     for index, (lost, group) in enumerate(groups):
         if lost:
-            since = groups[index - 1][1][-1].at if index else group[0].at
-            until = groups[index + 1][1][0].at if index + 1 < len(groups) else group[-1].at
-            found.append(Gap(since, until, len(group)))
+            first, last = group[0].at, group[-1].at
+            since = groups[index - 1][1][-1].at if index else first
+            until = groups[index + 1][1][0].at if index + 1 < len(groups) else last
+            found.append(Gap(since if first - since <= NEAR else first, until if until - last <= NEAR else last, len(group)))
     return tuple(found)
 
 

@@ -47,6 +47,11 @@ class Window:
     sent_ports: frozenset[int]
 
     @property
+    def counts(self) -> bool:
+        """Whether kube-proxy has chains among the rules that were read: only these count flows."""
+        return ("nat", "KUBE-SERVICES") in self.after.nat.chains
+
+    @property
     def synced(self) -> bool | None:
         """Whether kube-proxy synced between the two readings of the counters; None when nothing tells."""
         marks = (*self.before.sync, *self.after.sync)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from servicepath.model.watched import Felt, Second, Summary
 
-WIDTH, LEFT, TOP, ROW, BAND = 960, 250, 46, 44, 30
+WIDTH, LEFT, TOP, ROW, BAND = 1080, 380, 46, 44, 30
 _RIGHT = 16
 _MOST_TICKS = 8
 _FLOOR = 0.0001  # seconds: the foot of a row; its height is logarithmic, up to the time-out
@@ -52,10 +52,12 @@ class Row:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WatchPicture:
-    """What watch.svg.j2 draws; ``ticks`` are (x, text) of the time axis."""
+    """What watch.svg.j2 draws; ``left`` is where time begins, ``band`` a row's height, ``ticks`` are (x, text)."""
 
     width: int
     height: float
+    left: int
+    band: int
     rows: tuple[Row, ...]
     marks: tuple[Mark, ...]
     ticks: tuple[tuple[float, str], ...]
@@ -86,7 +88,7 @@ def draw(found: Summary) -> WatchPicture:
         rows.append(Row(foot, felt.subject, said(felt), bool(felt.lost or felt.broken), line, tuple(bars)))
     marks = tuple(Mark(x_of(event.at), event.what.split()[-1], f"{event.node}: {event.what}") for event in found.events)
     ticks = tuple((x_of(found.started + at), f"{at:.0f} s") for at in _ticks(span))
-    return WatchPicture(WIDTH, TOP + len(rows) * ROW + 10, tuple(rows), marks, ticks)
+    return WatchPicture(WIDTH, TOP + len(rows) * ROW + 10, LEFT, BAND, tuple(rows), marks, ticks)
 
 
 def said(felt: Felt) -> str:
