@@ -86,7 +86,7 @@ def test_the_readme_shows_the_sudoers_line_that_the_lab_proves():
 
 
 def test_no_two_modules_of_tests_have_one_name():
-    """pytest imports a test by its file's name alone: the second of one name ends the whole run, though each folder alone passes."""
+    """Pytest imports a test by its file's name alone: the second of one name ends the whole run, though each folder alone passes."""
     names = [path.name for folder in ("tests", "selftests") for path in (ROOT / folder).rglob("*.py")]
 
     assert sorted(set(names)) == sorted(names)
