@@ -60,8 +60,8 @@ def ended(process):
 
 
 def until(so):
-    """Whether it becomes so within five seconds."""
-    end = time.monotonic() + 5
+    """Whether it becomes so within a minute."""
+    end = time.monotonic() + 60
     while not so() and time.monotonic() < end:
         time.sleep(0.01)
     return so()

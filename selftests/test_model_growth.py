@@ -6,6 +6,7 @@ import pytest
 
 from servicepath.model import growth
 from servicepath.model.addresses import Socket
+from servicepath.model.flows import Answer, Flow, Probe, Query, Source
 from servicepath.model.growth import Growth
 from servicepath.model.host import ConntrackEntry
 from servicepath.model.rules import Counter
@@ -177,3 +178,40 @@ def test_what_comes_by_node_port_is_none_of_the_clusterips(way):
     assert (found.svc, found.sep, found.aside) == (Counter(10, 10), Counter(10, 10), 5)
     assert found.unlike(10, ()) == ()
     assert "taken off: 5" in found.summary
+
+
+def answered(sport: int, *, by: bool = True) -> Flow:
+    """One of our flows to the Service."""
+    query = Query(sport, "kubernetes.default.svc.cluster.local. A", b"\0" * 77)
+    probe = Probe(f"host-{sport}", "host", Source.HOST, DNS, Socket(VIP, 53), sport, (query,), 1.0)
+    return Flow(probe, (Answer(Socket(VIP, 53), sport, "NOERROR", (), 0.001) if by else None,), None, None)
+
+
+def over(counter: str, flows: tuple[ConntrackEntry, ...], ours: list[Flow], *, services: str | None = None) -> str | None:
+    """What is said of an excess, of a window that began at zero."""
+    window = Window("host", cut("0:0"), cut(counter, flows, flows, services=services), frozenset({20001}), frozenset({20001}))
+    found = growth.measure(window, VIP, DNS)
+    assert isinstance(found, Growth), found
+    return growth.unexplained(found, window, VIP, ours)
+
+
+def test_a_packet_that_was_translated_and_dropped_is_nobodys_of_ours():
+    said = over("2:210", (entry(20001),), [answered(20001)])
+
+    assert said == "1 more were counted than the 1 flows in conntrack, and none of ours can be one: others' packets were dropped"
+
+
+def test_a_pods_flow_in_the_hosts_conntrack_is_what_was_counted():
+    assert over("1:105", (entry(20001),), [answered(20001)]) is None
+
+
+def test_a_pods_flow_that_is_in_no_conntrack_was_not_counted():
+    assert "1 more" in str(over("1:105", (), [answered(20001)]))
+
+
+def test_a_flow_of_ours_without_an_answer_may_be_what_was_counted_twice():
+    assert over("2:210", (entry(20001),), [answered(20001, by=False)]) is None
+
+
+def test_rules_that_do_not_count_alike_are_no_ones_dropped_packets():
+    assert over("2:210", (entry(20001),), [answered(20001)], services="1:105") is None

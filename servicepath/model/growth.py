@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from .addresses import IPAddress, Socket
 from .counters import CounterGrowth, Disturbed, by_other_ways, counter_deltas
 from .difference import Difference
-from .flows import Trace
+from .flows import Flow, Trace
 from .rules import Counter
 from .service_rules import walk_from_services
 from .services import ServicePort
@@ -120,6 +120,30 @@ def measure(window: Window, vip: IPAddress, port: ServicePort) -> Growth | str:
     lines = _lines(found)
     svc, sep = found.chain - to_chain, found.endpoints - to_chain - past_it
     return Growth(window.name, port, certain, services, svc, sep, masquerade, lines, to_chain.packets + past_it.packets)
+
+
+def unexplained(found: Growth, window: Window, vip: IPAddress, ours: Sequence[Flow]) -> str | None:
+    """Why more was counted than is known of, where none of our own flows can be the rest; None where nothing is over.
+
+    What is translated and then dropped (by a firewall's rule, or as the lost half of a race for one conntrack entry) leaves its mark in
+    the counters alone, since only a packet that got through is confirmed into conntrack (netfilter, nf_conntrack_confirm). Of ours each
+    that was answered got through at once: it was counted once, and then the host's conntrack holds it, or it was not counted at all.
+
+    Args:
+        found: the growth of the window.
+        window: the two cuts.
+        vip: the Service's ClusterIP.
+        ours: the flows that we sent to the port in the window.
+    """
+    counts = {counter.packets for counter in (found.services, found.svc, found.sep) if counter is not None}
+    if len(counts) > 1 or not all(flow.answered for flow in ours):
+        return None
+    held = {e.original[0].port for e in window.after.conntrack[0] if e.original[1] == Socket(vip, found.port.port)}
+    known = found.foreign + sum(flow.probe.sport in held for flow in ours)
+    over = counts.pop() - known
+    if over <= 0:
+        return None
+    return f"{over} more were counted than the {known} flows in conntrack, and none of ours can be one: others' packets were dropped"
 
 
 def first_packet_length(trace: Trace) -> int | None:
