@@ -14,7 +14,7 @@ from ..channel import Command
 from ..model.addresses import IPAddress
 
 # Seconds after which a tcpdump that nobody stopped ends, and after which the folder goes even if the connection broke.
-LONGEST, FOLDER_LIVES = 60, 90
+LONGEST, FOLDER_LIVES = 110, 140
 
 # A capture that holds more than this is not whole, and its test says so instead of judging a part.
 MOST_PACKETS = 20000

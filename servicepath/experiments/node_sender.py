@@ -21,7 +21,7 @@ IP_PMTUDISC_PROBE = 3  # set DF, ignore the path MTU that the kernel has learnt
 IP_RECVERR = 11  # linux/in.h: hand ICMP errors to an unconnected UDP socket
 
 
-AT_ONCE = 16  # flows on their way at one time: where nobody answers, each of many flows waits out its time limit
+AT_ONCE = 32  # flows on their way at one time: where nobody answers, each of many flows waits out its time limit
 
 
 def open_socket(flow: Flow) -> socket.socket:

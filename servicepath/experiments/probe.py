@@ -22,8 +22,9 @@ from .node_sender import AT_ONCE
 # program gets the same source port by chance.
 SOURCE_PORTS = range(10240, 29952)
 
-# Seconds to wait for one answer. dig's default is 5; a healthy answer inside a cluster takes milliseconds.
-ANSWER_TIMEOUT = 2.0
+# Seconds to wait for one answer: so long as a resolver and dig wait (resolv.conf(5), dig(1)). A healthy answer inside a cluster takes
+# milliseconds, but on a busy node the server may not run for seconds: what a resolver would still have taken is no lost answer.
+ANSWER_TIMEOUT = 5.0
 
 # So many flows of a single-endpoint port as the notes sent: ten from the host (§6), five from the Pod (§7).
 NOTES_HOST_FLOWS, NOTES_POD_FLOWS = 10, 5
