@@ -19,7 +19,7 @@ from lab.paths import PKI
 from lab.topology import Topology
 
 FIELD_MANAGER = "servicepath-lab"
-TIMEOUT = 10.0  # seconds for one answer
+TIMEOUT = 60.0  # seconds for one answer: on a busy machine a server that has just started takes more than ten over a write
 
 
 class ApiError(LabError):

@@ -63,6 +63,19 @@ def test_wrong_input_is_one_line_and_a_usage_error(cluster, suite, arguments, sa
     assert "Traceback" not in finished.stdout + finished.stderr
 
 
+@pytest.mark.parametrize("arguments", [["--node", "wroker1"], ["-k", "no_such_conclusion"]])
+def test_a_run_that_cannot_begin_leaves_the_last_runs_report_alone(cluster, suite, tmp_path, arguments):
+    suite("-k", "endpoints_ready")
+    before = {path: path.read_bytes() for path in (tmp_path / "reports").rglob("*") if path.is_file()}
+
+    finished = suite(*arguments)
+
+    assert finished.returncode not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    assert {path.name for path in before} >= {"report.html", "junit.xml", "facts.json", "services.json"}
+    assert {path: path.read_bytes() for path in (tmp_path / "reports").rglob("*") if path.is_file()} == before
+    assert "Traceback" not in finished.stdout + finished.stderr
+
+
 def test_an_api_that_is_down_is_an_error_of_each_test_and_no_failed_collection(cluster, suite, tmp_path):
     text = (tmp_path / "kubeconfig.yaml").read_text()
     (tmp_path / "kubeconfig.yaml").write_text(text.replace(cluster.address, "http://127.0.0.1:1"))
