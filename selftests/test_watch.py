@@ -288,6 +288,7 @@ def test_a_broken_connection_loses_nothing_that_was_asked(broken, tmp_path, quic
     assert found.felt[0].asked == server.count > 2
     assert found.felt[0].lost == 0
     assert any("the connection broke" in line for line in lines) == bool(broken)
+    assert "master: asking from the host" in lines
     assert not (tmp_path / "folder").exists()
 
 

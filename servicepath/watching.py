@@ -126,7 +126,7 @@ def _follow(
 ) -> list[Life]:
     """Begin to ask, and fetch what is written; begin anew where the record is gone, as after a reboot."""
     lives: list[Life] = []
-    said: str | None = None
+    said: str | None = ""  # neither a problem nor none: the beginning is said, too
     while time.time() < until + PATIENCE:
         last = enough.is_set()
         if last:
