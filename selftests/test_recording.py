@@ -90,6 +90,21 @@ def test_a_recorded_run_replays_to_the_same_verdicts_and_holds_no_secret(cluster
     assert b"Bearer (not kept)" in kept["recording.yaml"]
 
 
+def test_a_run_is_kept_with_neutral_names_from_the_start(cluster, tmp_path):
+    fake_ssh.FakeSsh(tmp_path)
+    live = record(tmp_path, "--redact", "-k", "endpoints_ready or no_interface", to="kept.tar.zst")
+    then = [verdict["outcome"] for verdict in told(tmp_path)]
+
+    again = recordings.replay(tmp_path / "kept.tar.zst", tmp_path, "-k", "endpoints_ready or no_interface")
+
+    kept = b"".join(name.encode() + content for name, content in storage.files_of(tmp_path / "kept.tar.zst").items())
+    assert then
+    assert [verdict["outcome"] for verdict in told(tmp_path)] == then, live.stdout + again.stdout + again.stderr
+    assert b"node-1" in kept
+    assert b"master" not in kept
+    assert b"192.168.55.10" not in kept
+
+
 def test_an_api_that_refused_refuses_again(cluster, tmp_path):
     fake_ssh.FakeSsh(tmp_path)
     cluster.refused["/api/v1/pods"] = 403
@@ -220,6 +235,7 @@ def test_a_packed_recording_is_the_same(kept, tmp_path):
         (["--replay=none"], "none: expected a recording's folder or .tar.zst, a folder of outputs, or a .zip: No such file or directory"),
         (["--replay=kept", "--record=x"], "--replay and --record exclude each other"),
         (["--replay=kept", "--inventory=x"], "--replay and --inventory exclude each other"),
+        (["--redact"], "--redact needs --record; for a recording that is there: python -m servicepath.redact IN OUT"),
         (["--record=kept"], "kept: expected a new folder or file to record into, found one that is in use"),
     ],
 )

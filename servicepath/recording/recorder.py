@@ -22,7 +22,7 @@ from ..model.addresses import Socket
 from ..model.services import ClusterObjects, Pod
 from ..observation import CouldNotSee, Observation, Trouble
 from . import codec, plans, storage
-from .model import Cost, Head, Numbers
+from .model import Cost, Head, Numbers, Recording, RecordingError
 
 T = TypeVar("T")
 
@@ -31,16 +31,19 @@ class Recorder:
     """Writes a recording while the run goes on; safe in threads.
 
     Args:
-        path: the folder or .tar.zst to be made; what is packed is first gathered in a temporary folder.
+        path: the folder or .tar.zst to be made; what is packed or rewritten is first gathered in a temporary folder.
+        rewrite: what to make of the recording at its end (servicepath/redact); None: it is kept as it is.
 
     Raises:
         RecordingError: the path is in use.
     """
 
-    def __init__(self, path: pathlib.Path) -> None:
+    def __init__(self, path: pathlib.Path, rewrite: Callable[[Recording], Recording] | None = None) -> None:
         storage.check_new(path)
         self._path = path
-        self._temporary = pathlib.Path(tempfile.mkdtemp(prefix="servicepath-")) if path.name.endswith(storage.PACKED) else None
+        self._rewrite = rewrite
+        apart = rewrite is not None or path.name.endswith(storage.PACKED)
+        self._temporary = pathlib.Path(tempfile.mkdtemp(prefix="servicepath-")) if apart else None
         self.folder = self._temporary or path
         self._numbers = Numbers()
         self._clock: dict[str, list[float]] = {}
@@ -74,12 +77,21 @@ class Recorder:
             self._clock.setdefault(what, []).append(seconds)
 
     def finish(self, head: Head) -> None:
-        """Say what the recording is; without this it is none."""
+        """Say what the recording is; without this it is none.
+
+        Raises:
+            RecordingError: it cannot be written, or not be rewritten; then it is left where it was gathered, and the text says where.
+        """
         clock = {what: tuple(readings) for what, readings in self._clock.items()}
         storage.store([codec.encode_clock(clock), codec.encode_head(head)], self.folder)
-        if self._temporary:
+        if self._temporary and self._rewrite:
+            try:
+                storage.write(self._rewrite(storage.read(self._temporary)), self._path)
+            except RecordingError as wrong:
+                raise RecordingError(f"{wrong}; as it was recorded, names and all, it is left in {self._temporary}") from wrong
+        elif self._temporary:
             storage.store(sorted(storage.files_of(self._temporary).items()), self._path)
-            self.discard()
+        self.discard()
 
     def discard(self) -> None:
         """Remove the temporary folder, if there is one."""
