@@ -206,23 +206,57 @@ def test_every_capture_filter_compiles(tap):
     assert done.returncode == 0, done.stderr
 
 
+# Stands in for tcpdump: says its counts on USR1, having read one packet more each time, and its closing counts on TERM.
+TCPDUMP = """
+read=$1
+told() { echo "tcpdump: $read packets captured, 9 packets received by filter, 0 packets dropped by kernel"; }
+trap 'told >&2; [ $read = 9 ] || read=$((read + step))' USR1
+trap 'printf "%s packets captured\\n9 packets received by filter\\n0 packets dropped by kernel\\n" $read >&2; exit' TERM
+step=$2
+echo tcpdump: listening on lo >&2
+while :; do sleep 0.02; done
+"""
+
+
+def stopped(folder, **captures):
+    """What the stop command says of stand-ins that were started as captures are: role → packets read, and read more at each question."""
+    started = []
+    for role, (read, step) in captures.items():
+        with (folder / f"{role}.err").open("a") as said:
+            argv = ["timeout", "20", "sh", "-c", TCPDUMP, "tcpdump", str(read), str(step)]
+            started.append(subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said))
+        (folder / f"{role}.pid").write_text(str(started[-1].pid))
+    while any("listening" not in (folder / f"{role}.err").read_text() for role in captures):
+        time.sleep(0.01)
+    stop = capture.stop([capture.Tap(role, "lo", "") for role in captures], str(folder))[0]
+    done = subprocess.run(stop.argv, capture_output=True, text=True, check=True, timeout=20)
+    for process in started:
+        process.wait(5)
+    return dict(zip(captures, done.stdout.split("== ")[1:], strict=True)), done.stderr
+
+
+def test_a_capture_is_ended_only_when_all_was_read_that_had_come(tmp_path):
+    said, wrong = stopped(tmp_path, whole=(9, 0), late=(5, 1))
+
+    assert wrong == ""
+    assert "9 packets captured\n9 packets received" in said["late"]
+    assert all(capture.UNREAD not in each and "\n0 packets dropped by kernel" in each for each in said.values())
+
+
+def test_a_capture_that_had_not_read_all_says_so(tmp_path):
+    said, _ = stopped(tmp_path, stuck=(5, 0))
+
+    assert capture.UNREAD in said["stuck"]
+
+
 def test_a_capture_that_ended_by_itself_says_so(tmp_path):
     """Tcpdump that reached its bound has printed its counts before it is stopped; what came later is not in it."""
     (tmp_path / "early.err").write_text("tcpdump: listening on lo\n9 packets captured\n0 packets dropped by kernel\n")
-    (tmp_path / "late.err").write_text("tcpdump: listening on lo\n")
-    counts = "trap 'echo 0 packets dropped by kernel >late.err; exit' TERM; echo on >late.on; while :; do sleep 0.05; done"
-    with subprocess.Popen(["sh", "-c", counts], cwd=tmp_path) as tcpdump:
-        while not (tmp_path / "late.on").exists():
-            time.sleep(0.01)
-        (tmp_path / "late.pid").write_text(str(tcpdump.pid))
-        (tmp_path / "early.pid").write_text("")
-        stop = capture.stop([capture.Tap("early", "lo", ""), capture.Tap("late", "lo", "")], str(tmp_path))[0]
-        done = subprocess.run(stop.argv, capture_output=True, text=True, check=True, timeout=20)
+    (tmp_path / "early.pid").write_text("")
+    stop = capture.stop([capture.Tap("early", "lo", "")], str(tmp_path))[0]
+    done = subprocess.run(stop.argv, capture_output=True, text=True, check=True, timeout=20)
 
-    early, late = done.stdout.split("== ")[1:]
-    assert capture.ENDED_EARLY in early
-    assert capture.ENDED_EARLY not in late
-    assert "0 packets dropped by kernel" in late
+    assert capture.ENDED_EARLY in done.stdout
 
 
 def test_a_capture_is_bounded_and_its_folder_goes():

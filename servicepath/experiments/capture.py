@@ -39,7 +39,7 @@ setsid sh -c 'sleep {lives}; rm -rf {folder}' </dev/null >/dev/null 2>&1 &
 echo $! > {folder}/timer.pid
 start() {{
   timeout {longest} tcpdump -Z root -nn -p -U --immediate-mode -s {snaplen} -c {most} -i "$2" -w {folder}/"$1".pcap "$3" \
-    </dev/null >/dev/null 2>{folder}/"$1".err &
+    </dev/null >/dev/null 2>>{folder}/"$1".err &
   echo $! > {folder}/"$1".pid
 }}
 ready() {{
@@ -56,17 +56,34 @@ ready() {{
 # What is printed with the counts of a tcpdump that had ended by itself, after LONGEST or MOST_PACKETS: what came later is not in it.
 ENDED_EARLY = "ended before it was stopped"
 
-# TERM lets tcpdump print its three closing counts; with the note above they tell whether the capture is whole.
+# What is printed with the counts of a tcpdump that did not get to read in time what the kernel had kept for it: on a busy node it may
+# not run for a while, and what it has not read when it is ended is lost without being counted as dropped.
+UNREAD = "had not read all that the kernel kept for it when it was stopped"
+
+# USR1 lets tcpdump print its counts in one line and go on (tcpdump(8)): it is ended once it has read all that had been received when
+# the probes were over. TERM lets it print three closing counts; with the notes above they tell whether the capture is whole.
+# The process that was started is timeout; tcpdump is its child.
 _STOP = """
 set -u
+child() {{ cat "/proc/$1/task/$1/children" 2>/dev/null || ps -o pid= --ppid "$1"; }}
+count() {{ sed -n "s/^tcpdump: \\([0-9]*\\) packets* captured, \\([0-9]*\\) packets* received.*/\\\\$2/p" {folder}/"$1".err; }}
+ask() {{ for role in $running; do kill -USR1 $(child "$(cat {folder}/$role.pid)") 2>/dev/null; done; n=$((n + 1)); sleep 0.05; }}
+uncounted() {{ for role in $running; do [ -n "$(count $role 2)" ] || return 0; done; return 1; }}
+behind() {{ [ "$(count "$1" 1 | tail -n 1)" -lt "$(count "$1" 2 | head -n 1)" ] 2>/dev/null; }}
+unread() {{ for role in $running; do if behind $role; then return 0; fi; done; return 1; }}
+running=
 for role in {roles}; do
-  if grep -q 'dropped by kernel' {folder}/$role.err; then echo '{early}' >>{folder}/$role.err; fi
-  pid=$(cat {folder}/$role.pid)
-  kill -TERM "$pid" 2>/dev/null
+  if grep -q '^[0-9].* dropped by kernel' {folder}/$role.err; then echo '{early}' >>{folder}/$role.err
+  elif [ -n "$(child "$(cat {folder}/$role.pid)")" ]; then running="$running $role"; fi
 done
 n=0
+while uncounted && [ $n -lt 40 ]; do ask; done
+while unread && [ $n -lt 80 ]; do ask; done
+for role in $running; do if behind $role; then echo '{unread}' >>{folder}/$role.err; fi; done
+for role in {roles}; do kill -TERM "$(cat {folder}/$role.pid)" 2>/dev/null; done
+n=0
 for role in {roles}; do
-  until grep -q 'dropped by kernel' {folder}/$role.err || [ $n -ge 100 ]; do n=$((n + 1)); sleep 0.02; done
+  until grep -q '^[0-9].* dropped by kernel' {folder}/$role.err || [ $n -ge 100 ]; do n=$((n + 1)); sleep 0.02; done
   echo "== $role"; cat {folder}/$role.err
 done
 """
@@ -98,7 +115,7 @@ def stop(taps: Sequence[Tap], folder: str) -> tuple[Command, ...]:
     """The commands that end the captures, print them (one command a capture, binary), and remove the folder."""
     roles = " ".join(tap.role for tap in taps)
     return (
-        Command("captures-stop", ("sh", "-c", _STOP.format(folder=folder, roles=roles, early=ENDED_EARLY)), timeout=15),
+        Command("captures-stop", ("sh", "-c", _STOP.format(folder=folder, roles=roles, early=ENDED_EARLY, unread=UNREAD)), timeout=15),
         *(Command(f"capture-{tap.role}", ("cat", f"{folder}/{tap.role}.pcap")) for tap in taps),
         Command("captures-remove", ("sh", "-c", f"kill -TERM -$(cat {folder}/timer.pid); rm -rf {folder}")),
     )
