@@ -108,8 +108,16 @@ def test_what_could_not_be_seen_is_not_judged():
 
     assert modes.unseen(found(status), modes.EXPECTED) == ("KubeProxyReplacement", "socket LB", "routing")
     assert modes.unseen(found(proxy_mode=None), modes.EXPECTED) == ("kube-proxy's mode",)
-    with pytest.raises(ValueError, match="not seen: kube-proxy's mode"):
-        modes.judge_mode("n", found(proxy_mode=None), modes.EXPECTED)
+    assert modes.judge_mode("n", found(status), modes.EXPECTED) == ()
+    assert modes.judge_mode("n", found(proxy_mode=None), modes.EXPECTED) == ()
+
+
+def test_what_was_seen_and_is_otherwise_is_told_though_another_part_was_not_seen():
+    replaced = dataclasses.replace(modes.EXPECTED, proxy_mode=None, rules_current=None, kpr="True", socket_lb=True)
+
+    wrong = modes.judge_mode("n", replaced, modes.EXPECTED)
+
+    assert [each.subject for each in wrong] == ["n: KubeProxyReplacement", "n: socket LB"]
 
 
 def test_pins_of_the_inventory():

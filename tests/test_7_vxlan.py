@@ -78,12 +78,12 @@ def test_host_inner_source(remote_host_flows, cilium_internal_ips, evidence):
 
 
 @pytest.mark.conclusion(section="§8", see=("ssh {node} 'sudo tcpdump -ni any -nn host {vip} or port 53'",))
-def test_local_backend_untunnelled(local_pod_flows, seen_at_both_pods, client_ip, vip, evidence):
+def test_local_backend_untunnelled(local_pod_flows, seen_at_both_pods, client_ip, agent_status, evidence):
     """Traffic to a local backend leaves the client's lxc for the ClusterIP, reaches the backend's lxc, and never enters the tunnel."""
     evidence.packets("At both Pods' interfaces", local_pod_flows, "client-lxc", "backend-lxc", "tunnel", "underlay")
 
     wrong = (
-        *judge_wire.not_to_the_clusterip(local_pod_flows, "client-lxc"),
+        *judge_wire.not_as_sent(local_pod_flows, "client-lxc", client_ip, socket_lb=agent_status.socket_lb is True),
         *judge_wire.not_from_to(local_pod_flows, "backend-lxc", {client_ip}),
         *judge_wire.anywhere(local_pod_flows, "tunnel"),
         *judge_wire.anywhere(local_pod_flows, "underlay"),

@@ -173,7 +173,10 @@ def _unlike_slices(dataplanes: Dataplanes, view: View) -> Difference | None:
     if not view.present:
         if not view.expected:
             return None
-        return Difference(subject, "does not have this Service port", expected, "no entry", view.lines)
+        # kube-proxy's rules may take the Service's packets and lead them nowhere.
+        taken = any(f'"{dataplanes.port.chain_key} cluster IP"' in line for line in view.lines)
+        problem, actual = ("leads to no backend", "no backend") if taken else ("does not have this Service port", "no entry")
+        return Difference(subject, problem, expected, actual, view.lines)
     many, few = view.backends - view.expected, view.expected - view.backends
     if view.l7 or (dataplanes.narrowed and view.backends):
         few = frozenset()

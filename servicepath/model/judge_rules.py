@@ -14,6 +14,9 @@ from .rules import SERVICES
 from .service_rules import NodeRules, ServiceWalk
 from .services import ServicePort
 
+# So many rules of a hook are shown where none of them is the one that should be there.
+MOST_RULES = 10
+
 
 def judge_service_rule(
     node: str, port: ServicePort, ip: IPAddress, nat: NodeRules | NftTable, expected: Expected
@@ -39,7 +42,7 @@ def judge_service_rule(
         walk = service_rules.walk(ruleset, ip, port.protocol, port.port)
         place = f"{where} ({name})"
         for entry in walk.entries:
-            wrong.extend(_entry(place, entry, walk))
+            wrong.extend(_entry(place, entry, walk, tuple(rule.raw for rule in ruleset.rules("nat", entry.hook)[:MOST_RULES])))
         wrong.extend(_leading(place, port, walk, expected) if expected.sockets else _refusing(place, walk, expected))
     return tuple(wrong)
 
@@ -71,7 +74,7 @@ def _holders(node: str, nat: NodeRules, port: ServicePort, ip: IPAddress) -> Ite
     )
 
 
-def _entry(place: str, entry: Entry, walk: ServiceWalk) -> Iterator[Difference]:
+def _entry(place: str, entry: Entry, walk: ServiceWalk, hook: tuple[str, ...]) -> Iterator[Difference]:
     subject = f"{place}: {entry.hook}"
     if entry.before:
         yield Difference(
@@ -91,7 +94,7 @@ def _entry(place: str, entry: Entry, walk: ServiceWalk) -> Iterator[Difference]:
         lines = tuple(rule.raw for rule in entry.conditional)
         yield Difference(subject, f"leads only some packets to {SERVICES}", expected, "a conditional jump", lines)
     else:
-        yield Difference(subject, f"does not lead to {SERVICES}", expected, "no such jump")
+        yield Difference(subject, f"does not lead to {SERVICES}", expected, "no such jump", hook or (f":{entry.hook} has no rule",))
 
 
 def _leading(place: str, port: ServicePort, walk: ServiceWalk, expected: Expected) -> Iterator[Difference]:

@@ -151,6 +151,11 @@ def _some(addresses: Collection[IPAddress]) -> str:
     return " or ".join(sorted(map(str, addresses))) or "an address that the API does not name"
 
 
+def not_as_sent(traces: Iterable[Trace], role: str, client: IPAddress, *, socket_lb: bool) -> tuple[Difference, ...]:
+    """Packets at the client Pod between it and anything but the ClusterIP; with socket LB, which translates sooner, but the backend."""
+    return not_from_to(traces, role, {client}) if socket_lb else not_to_the_clusterip(traces, role)
+
+
 def not_to_the_clusterip(traces: Iterable[Trace], role: str) -> tuple[Difference, ...]:
     """Packets between the client and anything but the ClusterIP, at a place where nothing is translated yet."""
 

@@ -38,7 +38,7 @@ def unpinned(node: Node, status: AgentStatus, walk: ServiceWalk | None, pins: Pi
         source = rule.source if rule else None
         if source is None or not source.negated or source.network != pins.cluster_cidr:
             subject = f"{node.name}: kube-proxy's cluster CIDR, by the Service's rule to KUBE-MARK-MASQ"
-            evidence = (rule.raw,) if rule else ()
+            evidence = (rule.raw,) if rule else walk.choosing if walk else ()
             wrong.append(Difference(subject, "is not the one pinned by expect:", f"! -s {pins.cluster_cidr}", _said(walk), evidence))
     return tuple(wrong)
 
