@@ -16,6 +16,7 @@ from pathlib import Path
 from lab import builds, components, readiness, state, status
 from lab.api import Api
 from lab.errors import LabError
+from lab.faults import setups
 from lab.faults.catalogue import MACHINE, NODES, Fault, Step
 from lab.faults.places import on_machine, variables
 from lab.host import LabHost
@@ -52,6 +53,8 @@ def apply(fault: Fault, topology: Topology, *, alone: bool = True) -> None:
         raise LabError(f"{next(iter(there))} is applied already: python -m lab fault revert {next(iter(there))}")
     known = variables(topology, Api(topology))
     _record({**there, fault.name: known})
+    if fault.change:
+        setups.turn(fault.change, topology)
     for step in fault.steps:
         for place in _places(step, topology):
             if step.stops:
@@ -83,6 +86,8 @@ def revert(fault: Fault, topology: Topology) -> None:
         if step.undo or step.stops or step.restarts:
             for place in _places(step, topology):
                 _await(fault, topology, place, step, known, there=False)
+    if fault.change:
+        setups.bring(fault.setup, topology)
     until(partial(_not_well, topology), "the lab well again", seconds=WELL_AGAIN, every=0.5)
     _record({name: values for name, values in there.items() if name != fault.name})
 
@@ -159,7 +164,10 @@ def _start(host: LabHost, component: str, topology: Topology) -> None:
 
 def _argv(host: LabHost, component: str, topology: Topology) -> list[str]:
     node = next(node for node in topology.nodes if node.name == host.name)
-    made = {"kube-proxy": lambda: components.kube_proxy(node, topology), "kubelet": lambda: components.kubelet(node)}
+    made = {
+        "kube-proxy": lambda: components.kube_proxy(node, topology, setups.now().proxy_mode),
+        "kubelet": lambda: components.kubelet(node),
+    }
     if component not in made:
         raise LabError(f"{component}: a fault can stop or restart {', '.join(made)}")
     return made[component]()
@@ -173,7 +181,7 @@ def _not_well(topology: Topology) -> str | None:
     wanted = readiness.backends(Api(topology))
     for node in topology.nodes:
         host = _host(topology, node.name)
-        missing = readiness.proxy_rules(host, wanted) or readiness.cilium_maps(host, wanted)
+        missing = readiness.proxy_state(host, wanted, setups.now()) or readiness.cilium_maps(host, wanted)
         if missing:
             return missing
     return None

@@ -16,6 +16,10 @@ OUTCOMES = ("failed", "error", "skipped")
 MACHINE = "machine"
 NODES = "nodes"
 ALL = "all"
+_KEYS = (
+    *("does", "where", "do", "undo", "seen", "stops", "restarts", "steps", "turns"),
+    *("setup", "change", "disruptive", "beside", "quick"),
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,6 +76,8 @@ class Fault:
         beside: whether a second run of the suite goes on at the same time.
         quick: one of the few, one of each kind, that are enough for a short look.
         group: the file that it is declared in.
+        setup: the set-up in which it is made, as ``python -m lab set`` takes it ("kpr=true"); "" for the lab's own.
+        change: the set-up that it turns the lab to while the inventory pins the one of before; None where it is no such change.
     """
 
     name: str
@@ -82,6 +88,8 @@ class Fault:
     beside: bool
     quick: bool
     group: str
+    setup: str = ""
+    change: str | None = None
 
     @property
     def conclusions(self) -> frozenset[str]:
@@ -106,7 +114,7 @@ def load(folder: Path = FOLDER) -> dict[str, Fault]:
 
 def _fault(name: str, said: Any, path: Path) -> Fault:
     where = f"{path.name}: {name}"
-    _only(where, said, "does", "where", "do", "undo", "seen", "stops", "restarts", "steps", "turns", "disruptive", "beside", "quick")
+    _only(where, said, *_KEYS)
     does = said.get("does")
     if not isinstance(does, str) or not does.endswith("."):
         raise LabError(f"{where}: does: expected one sentence")
@@ -116,7 +124,7 @@ def _fault(name: str, said: Any, path: Path) -> Fault:
     near = tuple(dict.fromkeys(step.where for step in steps if step.where not in (MACHINE, NODES, "lan-client")))
     turns = tuple(_turned(f"{where}: turns", each, near) for each in said.get("turns", ()))
     flags = (bool(said.get("disruptive")), bool(said.get("beside")), bool(said.get("quick")))
-    return Fault(name, does, steps, turns, *flags, group=path.stem)
+    return Fault(name, does, steps, turns, *flags, group=path.stem, setup=said.get("setup", ""), change=said.get("change"))
 
 
 def _step(where: str, said: Any) -> Step:

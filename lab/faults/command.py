@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from lab import topology
 from lab.errors import LabError
@@ -28,6 +29,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     checking = inner.add_parser("check", help="make faults one by one and compare what turns red with what they declare")
     checking.add_argument("names", metavar="NAME", nargs="*", help="only these; default: all, and docs/faults.md is written")
     checking.add_argument("--together", action="store_true", help="see that all is green again after the last fault alone")
+    checking.add_argument("--record-to", metavar="DIR", type=Path, help="record every run in this folder, by the fault's name")
     checking.set_defaults(run=_check)
 
 
@@ -77,8 +79,9 @@ def _check(arguments: argparse.Namespace) -> int:
     faults = load()
     chosen = [named(name, faults) for name in arguments.names] or list(faults.values())
     results = check.Results()
+    manner = check.Manner(arguments.together, arguments.record_to.absolute() if arguments.record_to else None)
     with only_one(progress):
-        done = check.check(chosen, topology.load(), results, progress, together=arguments.together)
+        done = check.check(chosen, topology.load(), results, progress, manner)
     wrong = [result.name for result in done if result.wrong]
     if wrong:
         progress.say(f"{len(wrong)} of {len(done)} are not as declared: {', '.join(wrong)}")

@@ -20,6 +20,8 @@ turns red unasked is as wrong as one that stays green, and so is one that is red
 
 [reading-a-red-line.md](reading-a-red-line.md) goes from a message to its cause and its cure.
 """
+ORDER = ("failed", "error", "skipped")
+MOST_LINES = 6  # of a message
 TITLES = {
     "1-host": "On a host",
     "2-rules": "kube-proxy's rules",
@@ -28,6 +30,7 @@ TITLES = {
     "5-way": "The way to another node",
     "6-undisturbed": "What must not disturb",
     "7-unseen": "What cannot be seen: ERROR, and never FAILED",
+    "8-other-setups": "Another set-up than the expected one, and faults in other set-ups",
 }
 
 
@@ -61,19 +64,25 @@ def _red(red: Sequence[Judged]) -> str:
     found: dict[str, dict[str, None]] = {}
     for judged in red:
         found.setdefault(judged.outcome, {})[judged.conclusion] = None
-    order = [outcome for outcome in ("failed", "error", "skipped") if outcome in found]
-    return "<br>".join(f"{outcome.upper()}: {', '.join(found[outcome])}" for outcome in order) or "nothing"
+    return "<br>".join(f"{outcome.upper()}: {', '.join(found[outcome])}" for outcome in ORDER if outcome in found) or "nothing"
 
 
 def _message(red: Sequence[Judged]) -> str:
-    """The first message of each kind that is red; the rest repeats it for other nodes and ports."""
-    shown: dict[str, Judged] = {}
-    for judged in red:
-        shown.setdefault(judged.outcome, judged)
-    worst = shown.get("failed") or shown.get("error") or shown.get("skipped")
-    return f"{worst.conclusion}: {_cell(worst.message)}" if worst else ""
+    """The first message of the worst kind, and how to see it by hand; the rest repeats it for other nodes and ports."""
+    worst = next((judged for outcome in ORDER for judged in red if judged.outcome == outcome), None)
+    if worst is None:
+        return ""
+    by_hand = f"\nby hand: {worst.see[0]}" if worst.outcome == "failed" and worst.see else ""
+    return f"{worst.conclusion}: {_cell(_shortened(worst.message) + by_hand)}"
 
 
-def _cell(message: str) -> str:
-    lines = message.strip().split("\n")[:6]
-    return "<br>".join(line.strip().replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|") for line in lines)
+def _shortened(message: str) -> str:
+    """Its first lines; of an error the remedy, too, which stands last."""
+    lines = [line for line in message.strip().split("\n") if "@@@@" not in line]
+    remedy = [line for line in lines[MOST_LINES:] if line.startswith("  remedy: ")]
+    return "\n".join((*lines[:MOST_LINES], *remedy))
+
+
+def _cell(text: str) -> str:
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+    return "<br>".join(line.strip() for line in escaped.split("\n"))

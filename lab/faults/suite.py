@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from lab.errors import LabError
 from lab.paths import INVENTORY, PROJECT, cache
@@ -26,6 +27,7 @@ class Judged:
         node: the node, or None for a conclusion that is drawn once.
         outcome: "passed", "failed", "error" or "skipped".
         message: why, for all but passed.
+        see: commands by which a person sees what was judged.
     """
 
     conclusion: str
@@ -33,6 +35,7 @@ class Judged:
     node: str | None
     outcome: str
     message: str
+    see: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,7 +46,9 @@ class Run:
     process: subprocess.Popen[str]
 
 
-def start(name: str, *, disruptive: bool, only: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Run:
+def start(
+    name: str, *, disruptive: bool, only: Sequence[str] = (), environment: Mapping[str, str] | None = None, record: Path | None = None
+) -> Run:  # fmt: skip
     """Start a run.
 
     Args:
@@ -51,14 +56,17 @@ def start(name: str, *, disruptive: bool, only: Sequence[str] = (), environment:
         disruptive: whether with ``--disruptive``.
         only: conclusions to judge; without any, all.
         environment: variables set on top of this process's own.
+        record: where the run is recorded, in place of what may be there; None for no recording.
     """
     folder = cache() / "faults" / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "reports" / "facts.json").unlink(missing_ok=True)
+    if record:
+        record.unlink(missing_ok=True)
     chosen = ["-k", " or ".join(f"test_{each.replace('-', '_')}" for each in only)] if only else []
     argv = [
         *(sys.executable, "-m", "pytest", "-q", f"--reports={folder / 'reports'}", f"--inventory={INVENTORY}"),
-        *(["--disruptive"] if disruptive else []), *chosen, "tests",
+        *(["--disruptive"] if disruptive else []), *([f"--record={record}"] if record else []), *chosen, "tests",
     ]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | dict(environment or {})
     with (folder / "said").open("w", encoding="utf-8") as said:
@@ -84,5 +92,12 @@ def finish(run: Run) -> tuple[Judged, ...]:
         raise LabError(f"the suite made no report (exit status {run.process.returncode}): {said}") from error
     if facts["unfinished"]:
         raise LabError(f"the suite did not come to its end: {facts['unfinished']}")
-    fields = ("conclusion", "case", "node", "outcome", "message")
-    return tuple(Judged(*(verdict[field] for field in fields)) for verdict in facts["verdicts"])
+    return judged(facts)
+
+
+def judged(facts: Mapping[str, Any]) -> tuple[Judged, ...]:
+    """Return what a run judged, by its facts.json."""
+    return tuple(
+        Judged(verdict["conclusion"], verdict["case"], verdict["node"], verdict["outcome"], verdict["message"], tuple(verdict["see"]))
+        for verdict in facts["verdicts"]
+    )

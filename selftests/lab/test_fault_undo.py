@@ -1,4 +1,4 @@
-"""A fault is applied to the lab, known while it is there, and taken back. `make faults` sees what each of them turns red."""
+"""A few faults are made on the lab, one of each kind, and turn red what they declare and nothing else; `make faults` makes all of them."""
 
 import os
 import subprocess
@@ -6,11 +6,13 @@ import sys
 
 import pytest
 
+from lab.faults.catalogue import load
 from lab.paths import PROJECT
 
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(os.geteuid() != 0, reason="the lab is root's")]
 
 ONE = "clusterip-on-an-interface"
+QUICK = [name for name, fault in load().items() if fault.quick]
 
 
 def lab(*words: str, timeout: float = 3000) -> "subprocess.CompletedProcess[str]":
@@ -24,6 +26,13 @@ def a_lab():
     assert up.returncode == 0, up.stderr[-3000:]
     yield
     assert lab("fault", "revert").returncode == 0
+
+
+def test_a_few_faults_turn_red_what_they_declare_and_nothing_else():
+    done = lab("fault", "check", "--together", *QUICK)
+
+    assert done.returncode == 0, done.stderr[-6000:]
+    assert f"{len(QUICK)} faults, each as declared, and all is green again" in done.stderr
 
 
 def test_a_fault_that_is_left_applied_is_known_and_reverted_without_its_name():
