@@ -5,7 +5,7 @@ import ipaddress
 
 import pytest
 
-from fixtures import counted, flows
+from fixtures import counted, flows, traffic
 from selftests import traffic_recording as recording
 from servicepath.experiments.traffic import SIZE_WINDOW, WINDOWS
 from servicepath.model import growth, judge_flows, judge_replacement, judge_size, judge_wire, matrix
@@ -118,6 +118,19 @@ def test_host_answers_bites(far):
 
     told(judge_flows.unanswered([silent], ANSWERS), "not answered", "no answer within 2 s")
     told(judge_flows.unanswered([other], ANSWERS), "wrong answer", "10.9.9.9")
+
+
+def test_an_answer_that_came_when_nobody_waited_any_more_is_told_and_measured_again(far):
+    first = of(far, Source.POD)[0]
+    silent = dataclasses.replace(first, flow=dataclasses.replace(first.flow, answers=(None,), error="no answer within 5 s"))
+    (late,) = repacked([silent], "client-lxc", lambda p: dataclasses.replace(p, time=p.time + 6.3) if p.dns_response else p)
+    run = dataclasses.replace(far, traffic=dataclasses.replace(far.traffic, traces=(late,)))
+
+    told(judge_flows.not_answered([late], ANSWERS), "answered too late", "an answer after 6.3 s: no answer within 5 s")
+    told(judge_flows.not_answered([silent], ANSWERS), "not answered")
+    assert traffic.disturbance(run, []) == f"1 answers came too late, that to {first.probe.id} after 6.3 s: a server did not get to run"
+    assert judge_flows.late_answer(silent) is None
+    assert judge_flows.late_answer(first) is None
 
 
 def test_a_negative_answer_is_no_data(far):

@@ -69,11 +69,30 @@ def unanswered(flows: Iterable[Flow], expected: Mapping[str, frozenset[str]]) ->
 
 def not_answered(traces: Iterable[Trace], expected: Mapping[str, frozenset[str]]) -> tuple[Difference, ...]:
     """The same for traced flows, with what the flow tables and the captures last saw of each as evidence."""
-    return tuple(
-        dataclasses.replace(difference, evidence=(*_tables(trace), *_last_seen(trace)))
-        for trace in traces
-        for difference in unanswered((trace.flow,), expected)
-    )
+    wrong = []
+    for trace in traces:
+        late = late_answer(trace)
+        for difference in unanswered((trace.flow,), expected):
+            told = dataclasses.replace(difference, evidence=(*_tables(trace), *_last_seen(trace)))
+            if late is not None:
+                told = dataclasses.replace(told, problem="answered too late", actual=f"an answer after {late:.1f} s: {difference.actual}")
+            wrong.append(told)
+    return tuple(wrong)
+
+
+def late_answer(trace: Trace) -> float | None:
+    """After how many seconds a capture saw the answer to a query that the application no longer waited for; None where none was seen.
+
+    The way to the server and back works then: the server, or a whole node, did not get to run for that long.
+    """
+    unheard = {q.dns_id for q, answer in zip(trace.probe.queries, trace.flow.answers, strict=True) if answer is None}
+    for found in trace.packets.values():
+        asked = {p.dns_id: p.time for p in reversed(found) if p.dns_response is False}
+        for packet in found:
+            took = packet.time - asked.get(packet.dns_id, packet.time)
+            if packet.dns_response and packet.dns_id in unheard and took > trace.probe.timeout:
+                return took
+    return None
 
 
 def _last_seen(trace: Trace) -> tuple[str, ...]:
