@@ -71,7 +71,7 @@ def test_every_control_of_a_healthy_run_speaks(far, near):
     assert len(fact(flows.remote_a_and_aaaa, far, remote, None, MASTER)) == 5
     assert fact(flows.pod_flows_to_pods, remote, KNOWN, MASTER) == remote
     assert fact(counted.control_growth, far, DNS, VIP, control).svc.packets == 1
-    assert fact(flows.sized_flows, far, DNS, remote, (DEVICE,), MASTER).underlay_mtu == 1500
+    assert fact(flows.sized_flows, far, DNS, remote, (DEVICE,), KNOWN, MASTER).underlay_mtu == 1500
 
 
 def test_many_packets_of_one_connection_were_captured(far):
@@ -183,7 +183,7 @@ def test_large_packets_tell_nothing_where_small_ones_are_not_answered(far):
     run = dataclasses.replace(far, traffic=traffic)
 
     with pytest.raises(CouldNotSee, match="no small packet"):
-        fact(flows.sized_flows, run, DNS, pod(run, MASTER), (DEVICE,), MASTER)
+        fact(flows.sized_flows, run, DNS, pod(run, MASTER), (DEVICE,), KNOWN, MASTER)
 
 
 def test_large_packets_are_not_judged_by_half_a_capture():
@@ -191,13 +191,13 @@ def test_large_packets_are_not_judged_by_half_a_capture():
     run = recording.read("master", KNOWN, captures_stop=lost)
 
     with pytest.raises(CouldNotSee, match="is not whole"):
-        fact(flows.sized_flows, run, DNS, pod(run, MASTER), (DEVICE,), MASTER)
+        fact(flows.sized_flows, run, DNS, pod(run, MASTER), (DEVICE,), KNOWN, MASTER)
 
 
 @pytest.mark.parametrize("interfaces", [(), (dataclasses.replace(DEVICE, mtu=None),)], ids=["no device", "no MTU"])
 def test_large_packets_are_not_judged_without_the_underlays_mtu(far, interfaces):
     with pytest.raises(CouldNotSee, match="the MTU of enp1s0"):
-        fact(flows.sized_flows, far, DNS, pod(far, MASTER), interfaces, MASTER)
+        fact(flows.sized_flows, far, DNS, pod(far, MASTER), interfaces, KNOWN, MASTER)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_what_is_absent_is_skipped_with_its_evidence(far, near):
     with pytest.raises(pytest.skip.Exception, match="not both A and AAAA"):
         fact(flows.remote_a_and_aaaa, far, pod(far, MASTER)[:1], None, MASTER)
     with pytest.raises(pytest.skip.Exception, match="no remote Pod that speaks DNS over UDP"):
-        fact(flows.sized_flows, far, TCP, pod(far, MASTER), (DEVICE,), MASTER)
+        fact(flows.sized_flows, far, TCP, pod(far, MASTER), (DEVICE,), KNOWN, MASTER)
 
 
 def test_a_port_that_cannot_be_probed_is_skipped():
