@@ -108,3 +108,21 @@ def test_a_change_is_explained(words, facts, request):
     found = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))
     expected = {each["name"] for each in found["facts"] if each["standing"] == "expected"}
     assert {each["fact"] for each in facts} <= expected
+
+
+def test_a_broken_dataplane_after_a_change_is_a_regression():
+    """Cilium's agents were restarted, and one node's load-balancing map lacks an entry: what the comparison is there to find."""
+    folder = PROJECT / "reports" / "upgrades" / "broken"
+    folder.mkdir(parents=True, exist_ok=True)
+    baseline(folder / "before.json")
+    assert run("lab", "restart", "cilium").returncode == 0
+    try:
+        assert run("lab", "fault", "apply", "map-entry-deleted").returncode == 0
+        after = run("pytest", "-q", f"--baseline-out={folder / 'after.json'}", "tests")
+    finally:
+        assert run("lab", "fault", "revert").returncode == 0
+    assert after.returncode == 1, after.stdout[-3000:]
+    files = [f"--json={folder / 'comparison.json'}", f"--html={folder / 'comparison.html'}"]
+    done = run("servicepath.compare", str(folder / "before.json"), str(folder / "after.json"), *files)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "pod-translated-by-ebpf" in done.stdout
