@@ -7,12 +7,13 @@ import pytest
 import rule_cases
 from test_judge_dataplanes import LISTED, at, both, gathered
 
-from servicepath.model import join, judge_connect, judge_dataplanes, judge_nft
+from servicepath.model import join, judge_connect, judge_dataplanes, judge_nft, matrix
 from servicepath.model.addresses import Socket
 from servicepath.model.cilium import CtEntry
 from servicepath.model.expected_endpoints import Expected
 from servicepath.model.flows import Flow, Probe, Source
 from servicepath.model.host import ConntrackEntry
+from servicepath.model.mode import EXPECTED, EXPECTED_REPLACED
 from servicepath.model.rules import Ruleset
 from servicepath.model.service_rules import NodeRules
 from servicepath.model.services import ServicePort
@@ -146,3 +147,41 @@ def test_a_window_counts_only_where_kube_proxys_chains_are(held):
 
     cut = Cut(parse_save(f"*nat\n{held}COMMIT\n"), (None, None), ((), ()))
     assert Window("host", cut, cut, frozenset(), frozenset()).counts == bool(held)
+
+
+@pytest.mark.parametrize(
+    ("source", "mode", "who"),
+    [
+        (Source.HOST, EXPECTED, "kube-proxy (iptables)"),
+        (Source.POD, EXPECTED, "Cilium (eBPF)"),
+        (Source.HOST, dataclasses.replace(EXPECTED, proxy_mode="nftables"), "kube-proxy (nftables)"),
+        (Source.HOST, dataclasses.replace(EXPECTED, socket_lb=True), "Cilium (socket LB)"),
+        (Source.POD, dataclasses.replace(EXPECTED, socket_lb=True), "Cilium (socket LB)"),
+        (Source.POD, dataclasses.replace(EXPECTED_REPLACED, hostns_only=True), "Cilium (eBPF)"),
+        (Source.HOST, dataclasses.replace(EXPECTED_REPLACED, hostns_only=True), "Cilium (socket LB)"),
+        (Source.HOST, dataclasses.replace(EXPECTED_REPLACED, socket_lb=False), "Cilium (eBPF)"),
+    ],
+)
+def test_the_matrix_expects_what_the_set_up_makes_of_a_flow(source, mode, who):
+    assert matrix.expected_translator(source, mode) == who
+
+
+def test_the_matrix_tells_a_flow_of_socket_lb_from_one_that_kube_proxy_translated():
+    with_lb, nft = dataclasses.replace(EXPECTED, socket_lb=True), dataclasses.replace(EXPECTED, proxy_mode="nftables")
+    mine = Socket(NODE, 20000)
+
+    def answered(target):
+        trace = traced(Source.HOST, [entry(mine, target, POD_BACKEND, mine)])
+        return dataclasses.replace(trace, flow=dataclasses.replace(trace.flow, connected=True))
+
+    early, late = answered(POD_BACKEND), answered(Socket(VIP, 53))
+
+    def seen(trace, mode):
+        return matrix.cell("master", trace.probe.port, Source.HOST, [trace], "", mode=mode)
+
+    assert (seen(early, with_lb).translated_by, seen(early, with_lb).verdict) == ("Cilium (socket LB)", matrix.EXPECTED)
+    assert (seen(late, with_lb).translated_by, seen(late, with_lb).verdict) == ("kube-proxy (iptables)", matrix.UNEXPECTED)
+    assert (seen(late, nft).translated_by, seen(late, nft).verdict) == ("kube-proxy (nftables)", matrix.EXPECTED)
+    assert seen(early, EXPECTED).verdict == matrix.UNEXPECTED
+    (wrong,) = matrix.unexpected([seen(late, with_lb)])
+    assert "Cilium (socket LB)" in str(wrong)

@@ -35,7 +35,7 @@ def test_pod_leaves_counters(pod_flows, pod_growth, control_flows, control_growt
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.needs("not-replaced")
+@pytest.mark.needs("per-packet")
 @pytest.mark.conclusion(section="§7, §10.5", see=(CT, "ssh {node} 'sudo conntrack -L -d {vip}'"))
 def test_pod_translated_by_ebpf(pod_flows_to_pods, control_flows, serving, evidence):
     """Cilium's connection tracking holds each flow to the ClusterIP and to the backend; the host's conntrack holds it neither way."""
@@ -47,7 +47,7 @@ def test_pod_translated_by_ebpf(pod_flows_to_pods, control_flows, serving, evide
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.needs("not-replaced")
+@pytest.mark.needs("per-packet")
 @pytest.mark.conclusion(section="§8, §10.7", see=("ssh {node} 'sudo tcpdump -ni any -nn host {vip} or port 53'",))
 def test_translated_at_the_pod(remote_pod_flows, seen_at_the_tunnel, client_ip, vip, evidence):
     """The packet leaves the Pod for the ClusterIP and enters the tunnel device for the backend."""

@@ -51,7 +51,7 @@ def test_host_translated_at_connect(wired_host_flows, serving, evidence):
 
 
 @pytest.mark.traffic
-@pytest.mark.needs("socket-lb")
+@pytest.mark.needs("socket-lb-in-pods")
 @pytest.mark.conclusion(section="§7, §10.5", see=("ssh {node} 'sudo tcpdump -ni any -nn host {vip} or port 53'",))
 def test_pod_translated_at_connect(pod_flows_seen_leaving, serving, evidence):
     """With socket LB not even the Pod's own interface sees a packet to the ClusterIP: the Pod's socket already sent to the backend."""

@@ -7,19 +7,43 @@ from collections.abc import Collection, Iterable, Sequence
 from .addresses import IPAddress
 from .difference import Difference
 from .flows import Source, Trace
+from .judge_connect import not_at_connect
 from .judge_flows import Translator, translator
+from .mode import EXPECTED as OWN_SETUP
+from .mode import REPLACING, Mode
 from .packets import Packet
 from .paths import Hop, PathCell
 from .services import ServicePort
 
 PLAIN = "plain on the underlay"
 NOT_TESTED, UNEXPECTED, UNANSWERED, EXPECTED = "not tested", "not as expected", "unanswered", "as expected"
+AT_CONNECT = "Cilium (socket LB)"
 
-_EXPECTED = {Source.HOST.value: Translator.IPTABLES.value, Source.POD.value: Translator.EBPF.value}
+
+def expected_translator(source: Source, mode: Mode) -> str:
+    """Who translates a flow from there in a set-up, in the matrix' words."""
+    if mode.socket_lb and not (source is Source.POD and mode.hostns_only):
+        return AT_CONNECT
+    if source is Source.POD or mode.kpr in REPLACING:
+        return Translator.EBPF.value
+    return _by_proxy(mode)
+
+
+def _by_proxy(mode: Mode) -> str:
+    return f"kube-proxy ({mode.proxy_mode or 'iptables'})"
+
+
+def _translator(trace: Trace, mode: Mode) -> str:
+    """Who translated a flow. Of kube-proxy's modes conntrack tells nothing; at connect() is before there is a packet to be seen."""
+    if mode.socket_lb and trace.backend and not not_at_connect((trace,), (trace.backend,)):
+        return AT_CONNECT
+    by = translator(trace)
+    return _by_proxy(mode) if by is Translator.IPTABLES else by.value
 
 
 def cell(
-    node: str, port: ServicePort, source: Source, traces: Sequence[Trace], reason: str, pods: Collection[IPAddress] = ()
+    node: str, port: ServicePort, source: Source, traces: Sequence[Trace], reason: str, pods: Collection[IPAddress] = (),
+    mode: Mode = OWN_SETUP,
 ) -> PathCell:  # fmt: skip
     """The cell of one source on one node for one port.
 
@@ -30,22 +54,25 @@ def cell(
         traces: the port's flows from there; empty when none was sent.
         reason: why none was sent; shown only then.
         pods: addresses of Pods with a network of their own: what goes to another node's is expected in the tunnel.
+        mode: the node's set-up, which decides who should translate.
     """
+    wanted = expected_translator(source, mode)
     frontend = port.id
     answered = [t for t in traces if t.flow.answered]
     if not traces:
-        return PathCell(source.value, node, frontend, None, None, NOT_TESTED, reason)
+        return PathCell(source.value, node, frontend, None, None, NOT_TESTED, reason, expected=wanted)
     if not answered:
-        return PathCell(source.value, node, frontend, None, None, UNANSWERED, f"none of {len(traces)} flows was answered")
+        said = f"none of {len(traces)} flows was answered"
+        return PathCell(source.value, node, frontend, None, None, UNANSWERED, said, expected=wanted)
     sample = max(answered, key=lambda t: (t.backend_node not in (None, node), sum(map(len, t.packets.values()))))
-    who = sorted({translator(t).value for t in answered})
+    who = sorted({_translator(t, mode) for t in answered})
     how = sorted({transport(t) for t in answered} - {NOT_TESTED}) or [NOT_TESTED]
     bare = [t for t in answered if transport(t) == PLAIN and t.backend and t.backend.ip in pods]
-    verdict = EXPECTED if who == [_EXPECTED[source.value]] and not bare else UNEXPECTED
+    verdict = EXPECTED if who == [wanted] and not bare else UNEXPECTED
     lost = ""
     if len(answered) < len(traces):
         verdict, lost = UNANSWERED, f"{len(traces) - len(answered)} of {len(traces)} flows were not answered"
-    return PathCell(source.value, node, frontend, " / ".join(who), " / ".join(how), verdict, lost, hops(sample, node))
+    return PathCell(source.value, node, frontend, " / ".join(who), " / ".join(how), verdict, lost, hops(sample, node), wanted)
 
 
 def transport(trace: Trace) -> str:
@@ -81,7 +108,9 @@ def _host_start(trace: Trace, node: str) -> Hop:
     """Where a host's flow starts, from conntrack: what the application said, and what netfilter made of it."""
     for entry in trace.conntrack:
         sent = f"{entry.original[0]} → {entry.original[1]}/{trace.probe.port.protocol}"
-        note = f"kube-proxy (iptables): DNAT to {entry.reply[0]}"
+        if entry.original[1] != trace.probe.target:
+            return Hop(f"a process on {node}", sent, None, f"{AT_CONNECT}: was to go to {trace.probe.target}")
+        note = f"kube-proxy: DNAT to {entry.reply[0]}"
         if entry.reply[1] != entry.original[0]:
             note += f", source becomes {entry.reply[1]}"
         return Hop(f"a process on {node}", sent, None, note)
@@ -108,7 +137,7 @@ def unexpected(cells: Iterable[PathCell]) -> tuple[Difference, ...]:
         Difference(
             f"{cell.source} on {cell.node} → {cell.frontend}",
             cell.verdict,
-            _EXPECTED.get(cell.source, "no translation and no answer"),
+            cell.expected or "no translation and no answer",
             f"{cell.translated_by or 'nobody seen'}, {cell.transported_by or 'nothing seen'} {cell.reason}".rstrip(),
             tuple(f"{hop.place}: {hop.header}" + (f" in {hop.outer}" if hop.outer else "") for hop in cell.hops),
         )

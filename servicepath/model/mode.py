@@ -34,6 +34,8 @@ class Mode:
         cluster_ip_enabled: whether Cilium translates ClusterIPs.
         routing: tunnel or native.
         tunnel: vxlan or geneve; None under native routing.
+        hostns_only: whether socket LB leaves Pods' sockets alone (``socketLB.hostNamespaceOnly``), so that theirs are translated packet
+            by packet; never expected, only found.
     """
 
     proxy_mode: str | None
@@ -43,6 +45,7 @@ class Mode:
     cluster_ip_enabled: bool | None
     routing: str | None
     tunnel: str | None
+    hostns_only: bool | None = None
 
 
 EXPECTED = Mode("iptables", True, "False", False, True, "tunnel", "vxlan")

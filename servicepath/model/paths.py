@@ -26,8 +26,9 @@ class Hop:
 class PathCell:
     """One cell: a source and a frontend, and what was measured; ``reason`` says why where nothing was.
 
-    ``source`` is "host", "Pod" or "LAN host"; ``translated_by`` "kube-proxy (iptables)", "Cilium (eBPF)", "nobody" or None;
-    ``transported_by`` "Cilium VXLAN", "local delivery", "LAN" or None; None means not tested.
+    ``source`` is "host", "Pod" or "LAN host"; ``translated_by`` "kube-proxy (iptables)", "Cilium (eBPF)", "Cilium (socket LB)", "nobody"
+    or None; ``transported_by`` "Cilium VXLAN", "local delivery", "LAN" or None; None means not tested. ``expected`` is who should
+    translate in the node's set-up; None: nobody.
     """
 
     source: str
@@ -38,6 +39,7 @@ class PathCell:
     verdict: str
     reason: str = ""
     hops: tuple[Hop, ...] = ()
+    expected: str | None = None
 
     def __str__(self) -> str:
         """``Pod on master → kube-dns:dns/UDP: Cilium (eBPF), Cilium VXLAN: as expected``."""
