@@ -29,9 +29,9 @@ UNDERLAY = (REMOTE - {"translated_at_the_pod"}) | {"no_clusterip_inside", "host_
 # What is about kube-proxy's counters and chains, and what about packets that leave their socket for the ClusterIP.
 OF_IPTABLES = {
     "dataplanes_follow", "dnat_adds_no_route", "host_counted_by_iptables", "host_marked_for_masquerade", "pod_leaves_counters",
-    "counters_count_flows", "path_matrix",
+    "counters_count_flows",
 }  # fmt: skip
-BESIDE = {"host_translated_by_conntrack", "pod_translated_by_ebpf", "translated_at_the_pod", "kpr_false_yet_clusterip"}
+BESIDE = {"host_translated_by_conntrack", "kpr_false_yet_clusterip"}
 # What is skipped on the whole recording, by node and port.
 SKIPPED = {
     "master dns": {"counters_count_flows", "local_backend_untunnelled"},
