@@ -78,6 +78,7 @@ def test_chains_of_another_mode_are_left_over_and_the_kubelets_are_not():
 
 
 NODE = ipaddress.ip_address("192.168.55.10")
+ELSEWHERE = ipaddress.ip_address("10.42.2.200")
 POD = ipaddress.ip_address("10.42.0.50")
 POD_BACKEND = Socket(ipaddress.ip_address("10.42.1.113"), 53)
 
@@ -85,7 +86,7 @@ POD_BACKEND = Socket(ipaddress.ip_address("10.42.1.113"), 53)
 class Objects:
     """As much of the API's objects as the join asks for."""
 
-    pod_ips = frozenset({POD, POD_BACKEND.ip})
+    pod_ips = frozenset({POD, POD_BACKEND.ip, BACKEND.ip})
 
     def node_of(self, ip):  # noqa: D102
         return "worker1" if ip == POD_BACKEND.ip else "master"
@@ -98,7 +99,7 @@ def entry(source, destination, reply_from, reply_to) -> ConntrackEntry:
 def traced(source: Source, conntrack=(), ct=()):
     probe = Probe("p", "host", source, DNS, Socket(VIP, 53), 20000, (), 1.0)
     client = POD if source is Source.POD else None
-    return join.trace(Flow(probe, (), None, None), client, conntrack, ct, join.PacketIndex({}), Objects())
+    return join.trace(Flow(probe, (), None, None), client, conntrack, ct, join.PacketIndex({}), Objects(), {ELSEWHERE})
 
 
 def test_a_hosts_flow_that_began_at_the_backend_is_found_and_right():
@@ -108,6 +109,11 @@ def test_a_hosts_flow_that_began_at_the_backend_is_found_and_right():
     assert (trace.backend, trace.backend_node) == (POD_BACKEND, "worker1")
     assert judge_connect.not_at_connect([trace], {POD_BACKEND}) == ()
     assert judge_connect.not_at_connect([trace], {BACKEND})[0].problem == "went to no serving endpoint"
+
+
+def test_another_nodes_flow_from_the_same_port_is_not_this_hosts():
+    trace = traced(Source.HOST, [entry(Socket(ELSEWHERE, 20000), BACKEND, BACKEND, Socket(ELSEWHERE, 20000))])
+    assert (trace.conntrack, trace.backend) == ((), None)
 
 
 def test_a_flow_that_iptables_translated_was_not_translated_at_connect():

@@ -51,6 +51,7 @@ def trace(
     ct: Iterable[CtEntry],
     captures: PacketIndex,
     objects: ClusterObjects,
+    elsewhere: Collection[IPAddress] = (),
 ) -> Trace:
     """Find all that belongs to the flow.
 
@@ -64,9 +65,10 @@ def trace(
         ct: Cilium's entries of the node, read after the flow.
         captures: what was captured.
         objects: names the backend's node.
+        elsewhere: the addresses of other nodes: what starts there is no flow of this host.
     """
     probe = flow.probe
-    host_entries = tuple(e for e in conntrack if _holds(e, probe, client, objects.pod_ips))
+    host_entries = tuple(e for e in conntrack if _holds(e, probe, client, objects.pod_ips, elsewhere))
     cilium_entries = tuple(c for c in ct if client is not None and _is_ours(c, probe, client))
     backend = _backend(probe, host_entries, cilium_entries)
     ends = {Socket(client, probe.sport)} if client is not None else set()
@@ -76,17 +78,20 @@ def trace(
     return Trace(flow, host_entries, cilium_entries, backend, node, packets)
 
 
-def _holds(entry: ConntrackEntry, probe: Probe, client: IPAddress | None, pods: Collection[IPAddress]) -> bool:
+def _holds(
+    entry: ConntrackEntry, probe: Probe, client: IPAddress | None, pods: Collection[IPAddress], elsewhere: Collection[IPAddress]
+) -> bool:  # fmt: skip
     """The entry's first tuple starts at the flow's source port and goes to the Service, or (Pod) starts at the Pod.
 
     The host's flow may go to a Pod at once: socket LB has translated it before there was a packet. Another Pod's flow that starts at
-    the same port by chance starts at that Pod's address.
+    the same port by chance starts at that Pod's address, and another node's at an address of that node.
     """
     if entry.protocol.upper() != probe.port.protocol or entry.original[0].port != probe.sport:
         return False
     if client is not None:
         return entry.original[0].ip == client
-    return entry.original[1] == probe.target or (entry.original[0].ip not in pods and entry.original[1].ip in pods)
+    source, target = entry.original
+    return target == probe.target or (target.ip in pods and source.ip not in pods and source.ip not in elsewhere)
 
 
 def _is_ours(entry: CtEntry, probe: Probe, client: IPAddress) -> bool:

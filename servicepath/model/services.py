@@ -262,6 +262,12 @@ class ClusterObjects:
         """The addresses of all Pods that have a network of their own."""
         return frozenset(ip for pod in self.pods if not pod.host_network for ip in pod.ips)
 
+    def hosts_elsewhere(self, name: str) -> frozenset[IPAddress]:
+        """The addresses from which other nodes' own networks send: InternalIPs and CiliumInternalIPs of all but the named one."""
+        nodes = (ip for node in self.nodes if node.name != name for ip in node.internal_ips)
+        ciliums = (ip for node in self.cilium_nodes if node.name != name for ip in (*node.internal_ips, *node.cilium_internal_ips))
+        return frozenset((*nodes, *ciliums))
+
     def node_of(self, ip: IPAddress) -> str | None:
         """The node on which a backend with this address runs: by Pod, EndpointSlice, Node or PodCIDR; None when unknown."""
         for pod in self.pods:
