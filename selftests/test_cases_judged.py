@@ -7,6 +7,7 @@ apply SKIPPED with the reason, and what cannot be told ERROR, or SKIPPED with wh
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from collections.abc import Mapping
 
@@ -50,6 +51,20 @@ def api(number, *names):
     return {f"api/{name}": f"{number}/{name}" for name in names}
 
 
+def sliced(key, *ports, node="node2"):
+    """A slice of a Service, as a file's text: each port as ``name:protocol:number``, then the endpoints' addresses."""
+    namespace, name = key.split("/")
+    *ports, ips = ports
+    numbered = [dict(zip(("name", "protocol", "port"), port.split(":"), strict=True)) for port in ports]
+    return json.dumps({
+        "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "addressType": "IPv6" if ":" in ips[0] else "IPv4",
+        "metadata": {"namespace": namespace, "name": f"{name}-x", "labels": {"kubernetes.io/service-name": name}},
+        "endpoints": [{"addresses": [ip], "conditions": {"ready": True}, "nodeName": node} for ip in ips],
+        "ports": [port | {"port": int(port["port"])} for port in numbered],
+    })  # fmt: skip
+
+
+DNS_PORTS = ("dns:UDP:53", "dns-tcp:TCP:53", "metrics:TCP:9153")
 SLICES = "endpointslices.json"
 BOTH = ("services.json", SLICES)
 
@@ -233,6 +248,25 @@ SCENES = [
         {"service-rule nginx": "passed", "chain-names": "passed", "endpoint-dnat nginx": "passed"},
     ),
     scene(
+        "10-external-traffic-policy-local-on-the-endpoints-node",
+        {"nodes/node2/iptables-save": "10/old-xlb.save", **api("10", SLICES)},
+        RULES,
+        {"service-rule nginx": r"failed: want of a local endpoint.*expected: 10\.44\.0\.56:80", "chain-names": "passed|failed",
+         "endpoint-dnat nginx": "passed", "backend-choice nginx": "skipped|passed"},
+    ),
+    *(
+        scene(
+            f"10-filter-alone-on-{node}",
+            {f"nodes/{node}/filter.save": "10/new-filter-drop.save", **api("10", SLICES)},
+            RULES,
+            {"service-rule ingress-controller:http": verdict, "service-rule ingress-controller:https": verdict, "chain-names": "error",
+             "endpoint-dnat ingress-controller": "skipped: ClusterIP"},
+        )
+        for node, verdict in (
+            ("node1", "skipped: not in this recording: the ClusterIP"), ("node3", r"failed: want of a local endpoint.*10\.244\.3\.9"),
+        )
+    ),
+    scene(
         "10-filter-alone",
         {**nodes("10", filter="new-filter-drop.save"), **api("10", SLICES)},
         RULES,
@@ -288,6 +322,8 @@ SCENES = [
             ("v1.18-true-annotations", "failed: KubeProxyReplacement"), ("v1.15-true-dsr-native", "failed: KubeProxyReplacement"),
             ("v1.14-true-socketlb-though-helm-off", "failed: KubeProxyReplacement"), ("v1.7-strict", "failed: KubeProxyReplacement"),
             ("v1.10-strict", "failed: KubeProxyReplacement"), ("v1.13-disabled-verbose", "skipped: what is there is as expected"),
+            ("v1.10-probe-dualstack", "failed"), ("v1.8-probe", "failed"), ("v1.8-partial-empty", "skipped"),
+            ("v1.9-details-no-socketlb-line", "skipped"),
         )
     ),
     scene(
@@ -295,6 +331,76 @@ SCENES = [
         nodes("14", **{"cilium_status": "short-status-of-cilium-cli.txt"}),
         CONTROL,
         {"mode-as-expected": "error: not of another tool"},
+    ),
+    *(
+        scene(
+            f"15-lists-{name}",
+            {f"nodes/node1/{kind}.{file.rpartition('.')[2]}": f"15/{file}" for kind, file in files.items()},
+            CONTROL,
+            verdicts,
+            extra={f"api/{number}.json": text for number, text in enumerate(slices)},
+        )
+        for name, files, slices, verdicts in (
+            (
+                "1.15-text", {"service-list": "v1.15-service-list.txt", "bpf-lb-list": "v1.15-bpf-lb-list.txt"},
+                (sliced("kube-system/kube-dns", *DNS_PORTS, ["10.244.0.180", "10.244.0.238"]),
+                 sliced("default/kubernetes", "https:TCP:6443", ["172.20.0.5"]), sliced("default/web", ":TCP:8081", ["10.244.2.79"])),
+                {"dataplanes-programmed kube-dns:dns/UDP": "passed", "dataplanes-programmed kube-dns:metrics": "passed",
+                 "dataplanes-programmed kubernetes": "passed", "dataplanes-programmed web": "passed"},
+            ),
+            (
+                "1.15-json", {"bpf-lb-list": "v1.15-bpf-lb-list.json"},
+                (sliced("kube-system/kube-dns", *DNS_PORTS[:2], ["10.244.0.180", "10.244.0.238"]),
+                 sliced("default/web", ":TCP:8081", ["10.244.2.79", "10.244.2.80"])),
+                {"dataplanes-programmed kube-dns": "passed",
+                 "dataplanes-programmed web": r"failed: load-balancing map.*10\.244\.2\.80:8081"},
+            ),
+            *(
+                (
+                    f"1.16-{form}", {"bpf-lb-list": f"v1.16-bpf-lb-list.{form}"},
+                    (sliced("default/web", "http:TCP:80", ["172.20.0.158", "172.20.1.44"]),), {"dataplanes-programmed web": "passed"},
+                )
+                for form in ("txt", "json")
+            ),
+            (
+                "1.0", {"service-list": "v1.0-service-list.txt", "bpf-lb-list": "v1.0-bpf-lb-list.txt"},
+                (sliced("kube-system/kube-dns", *DNS_PORTS[:2], ["10.217.0.57", "10.217.0.12"]),),
+                {"dataplanes-programmed kube-dns": "passed"},
+            ),
+            *(
+                (f"1.{minor}-external", {"bpf-lb-list": f"v1.{minor}-bpf-lb-list.txt"}, (sliced("default/web", port, ips),),
+                 {"dataplanes-programmed web": "passed"})
+                for minor, port, ips in ((7, "http:TCP:80", ["10.217.0.149", "10.217.0.181"]), (9, "http:TCP:8080", ["10.42.1.187"]))
+            ),
+            (
+                "1.6-json", {"service-list": "v1.6-service-list.json"}, (sliced("default/kubernetes", "https:TCP:6443", ["10.0.2.15"]),),
+                {"dataplanes-programmed kubernetes": "passed"},
+            ),
+            (
+                "1.17-json", {"service-list": "v1.17-service-list.json"},
+                (sliced("default/kubernetes", "https:TCP:6443", ["203.0.113.189"]),), {"dataplanes-programmed kubernetes": "passed"},
+            ),
+            (
+                "1.18-states", {"service-list": "v1.18-service-list.txt"}, (sliced("default/web", "http:TCP:80", ["10.100.1.9"]),),
+                {"dataplanes-programmed web": "passed"},
+            ),
+            (
+                "1.18-scopes", {"bpf-lb-list": "v1.18-bpf-lb-list-local.txt"},
+                (sliced("kube-system/kube-dns", "dns:UDP:53", ["10.100.1.209"]), sliced("default/web", "http:TCP:8081", ["10.100.1.91"])),
+                {"dataplanes-programmed kube-dns": "passed", "dataplanes-programmed web": "passed"},
+            ),
+            (
+                "1.18-another-table", {"bpf-lb-list": "v1.18-bpf-lb-list-revnat.txt"},
+                (sliced("kube-system/kube-dns", "dns:UDP:53", ["10.100.1.209"]),),
+                {"dataplanes-programmed": "error: cilium-dbg bpf lb list: line 1"},
+            ),
+            (
+                "ipv6", {"service-list": "ipv6-service-list.txt"},
+                (sliced("kube-system/kube-dns", *DNS_PORTS[:2], ["fd00:501::2c9f", "fd00:501::60b1"]),
+                 sliced("default/web", "http:TCP:8080", ["fd00:501::77d2", "fd00:501::77d3"])),
+                {"dataplanes-programmed kube-dns": "passed", "dataplanes-programmed web": r"failed: fd00:501::77d3"},
+            ),
+        )
     ),
     scene(
         "16-a-tunnel-of-pings",

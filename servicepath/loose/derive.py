@@ -17,6 +17,7 @@ from ..model import chain_names, judge_nft, service_rules
 from ..model.addresses import IPAddress, Socket
 from ..model.cilium import AgentService
 from ..model.host import ConntrackEntry, Interface
+from ..model.judge_external import EXTERNAL_SERVICES
 from ..model.nft_rules import NftTable
 from ..model.rules import SERVICES, Rule, Ruleset
 from ..model.services import ServicePort
@@ -26,6 +27,7 @@ DERIVED = "servicepath/derived-from"
 
 _COMMENT = re.compile(r"(?P<namespace>[a-z0-9.-]+)/(?P<name>[a-z0-9.-]+)(?::(?P<port>[a-z0-9-]*))?")
 _FRONT = re.compile(rf"{_COMMENT.pattern}:? (?:cluster IP|has no (?:local )?endpoints)")
+_DROPPED = re.compile(rf"{_COMMENT.pattern}:? has no local endpoints")
 _NFT_CHAIN = re.compile(
     r"(?:service|external)-[A-Z0-9]+-(?P<namespace>[a-z0-9.-]+)/(?P<name>[a-z0-9.-]+)/(?P<protocol>\w+)/(?P<port>[a-z0-9-]*)"
 )
@@ -62,6 +64,8 @@ def of_rules(ruleset: Ruleset, source: str) -> Services:
             _add_endpoints(one, key, ruleset, ip, rule, match)
     for rule in ruleset.rules("nat", "KUBE-NODEPORTS"):
         _add_node_port(found, rule)
+    for rule in ruleset.rules("filter", EXTERNAL_SERVICES):
+        _add_dropped(found, rule, source)
     for service in found.values():
         service.external_local |= any(name.startswith(chain_names.OLD_EXTERNAL) for _, name in ruleset.chains) and any(
             "nodePort" in port for port in service.ports.values()
@@ -92,6 +96,17 @@ def _add_node_port(found: Services, rule: Rule) -> None:
     port = one.ports.get((match["port"] or None, rule.protocol.upper())) if one else None
     if one and port:
         port["nodePort"] = rule.dport
+
+
+def _add_dropped(found: Services, rule: Rule, source: str) -> None:
+    """A node port whose traffic is dropped for want of a local endpoint: so it is one, and its policy is Local."""
+    match = _DROPPED.fullmatch(rule.comment or "")
+    if not match or not rule.dst_type_local or not rule.dport or not rule.protocol:
+        return
+    one = found.setdefault((match["namespace"], match["name"]), Found(source))
+    port = {"name": match["port"] or "", "protocol": rule.protocol.upper(), "port": rule.dport}
+    one.ports.setdefault((match["port"] or None, rule.protocol.upper()), port)["nodePort"] = rule.dport
+    one.external_local = True
 
 
 def of_nft(table: NftTable, source: str) -> Services:

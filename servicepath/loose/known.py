@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,10 @@ from .reader import Loose
 
 NOTHING = "not-in-this-recording"
 """Namespace of the Service that stands in where a folder tells of none."""
+
+
+UNSAID = ipaddress.ip_address("0.0.0.0")  # noqa: S104 - no address to listen on
+"""Stands for the ClusterIP of a Service that is known by a drop of its traffic from outside alone."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ class Expected:
         local: internalTrafficPolicy is Local.
         exact: False where topology hints or trafficDistribution let the node choose some of ``sockets``.
         reachable: all that the Service port's chains on this node may lead to, external traffic included.
+        external_here: with externalTrafficPolicy Local the endpoints on this node that traffic from outside must reach; none: it is
+            dropped here, or the policy is Cluster.
         cluster_chain: whether the KUBE-SVC chain is used; local_chain: whether KUBE-SVL is; external_chain: whether KUBE-EXT is.
     """
 
@@ -39,6 +41,7 @@ class Expected:
     cluster_chain: bool
     local_chain: bool
     external_chain: bool
+    external_here: frozenset[Socket] = frozenset()
 
     @property
     def refusal(self) -> str | None:
@@ -137,6 +140,7 @@ def expect(endpoints: Iterable[Endpoint], service: Service, port: ServicePort, n
         local_chain=uses_local and bool(here),
         # An address of a load balancer with ipMode Proxy makes no KUBE-EXT, and the model does not tell it from others.
         external_chain=bool(port.node_port or service.external_ips) and bool(everywhere),
+        external_here=_sockets(here, port) if external_local else frozenset(),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import chain_names, judge_nft, rule_entry, service_rules
+from . import chain_names, judge_external, judge_nft, rule_entry, service_rules
 from .addresses import IPAddress
 from .difference import Difference
 from .expected_endpoints import Expected
@@ -32,10 +32,13 @@ def judge_service_rule(
 
     Returns:
         What is wrong with: the number of back ends that hold KUBE-SERVICES, the way from OUTPUT and PREROUTING to it, and its
-        rule for the ClusterIP (or, without endpoints, the refusal in filter).
+        rule for the ClusterIP (or, without endpoints, the refusal in filter); and a drop of traffic from outside, where it must not be.
     """
+    outside = judge_external.dropped_outside(node, port, nat, expected)
     if isinstance(nat, NftTable):
-        return judge_nft.service_rule(node, port, ip, nat, expected)
+        return (*judge_nft.service_rule(node, port, ip, nat, expected), *outside)
+    if outside and not nat.holders:
+        return outside  # a filter table alone shows it; of the way to the ClusterIP it tells nothing
     where = f"{node}: {port.chain_key}/{port.protocol}"
     wrong = list(_holders(node, nat, port, ip))
     for name, ruleset in nat.holding:
@@ -44,7 +47,7 @@ def judge_service_rule(
         for entry in walk.entries:
             wrong.extend(_entry(place, entry, walk, tuple(rule.raw for rule in ruleset.rules("nat", entry.hook)[:MOST_RULES])))
         wrong.extend(_leading(place, port, walk, expected) if expected.sockets else _refusing(place, walk, expected))
-    return tuple(wrong)
+    return (*wrong, *outside)
 
 
 def unseen(nat: NodeRules, expected: Expected) -> str | None:

@@ -37,6 +37,7 @@ class NftTable:
         version: of the nft tool, None where the text does not tell.
         comments: (frontend, protocol) without endpoints → kube-proxy's comment, ``namespace/name:port``.
         node_port_chains: (protocol, port) → the chain that the node port goes to.
+        refused_node_ports: (protocol, port) without endpoints, or without one on this node → ``reject`` or ``drop``.
         lines: chain → its rules, as the tool printed them (JSON: as JSON).
     """
 
@@ -47,6 +48,7 @@ class NftTable:
     version: str | None = None
     comments: Mapping[tuple[Socket, str], str] = dataclasses.field(default_factory=dict)
     node_port_chains: Mapping[tuple[str, int], str] = dataclasses.field(default_factory=dict)
+    refused_node_ports: Mapping[tuple[str, int], str] = dataclasses.field(default_factory=dict)
     lines: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def service(self, ip: IPAddress, protocol: str, port: int) -> NftService | None:

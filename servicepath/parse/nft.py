@@ -41,7 +41,7 @@ _DNAT = re.compile(r"\bdnat (?:ip6? )?to ([^\s;]+)")
 _COMMENT = re.compile(r'comment "(?:[^"\\]|\\.)*"')
 _VERDICTS = {"reject-chain": "reject", "drop": "drop", "reject": "reject"}
 
-_READ = ("service-ips", "service-nodeports", "no-endpoint-services", "cluster-ips")
+_READ = ("service-ips", "service-nodeports", "no-endpoint-services", "no-endpoint-nodeports", "cluster-ips")
 
 # Map or set name → its elements: (the key's parts, what it goes to, the element's comment).
 Elements = dict[str, list[tuple[tuple[str, ...], str, str]]]
@@ -96,7 +96,17 @@ class _Table:
             refused[_frontend(key)] = _VERDICTS[target]
             comments |= {_frontend(key): comment} if comment else {}
         cluster_ips = frozenset(_ip(key[0]) for key, _, _ in self.elements.get("cluster-ips", []))
-        return NftTable(tuple(services), node_ports, refused, cluster_ips, self.version, comments, chains, self.lines)
+        ports = self._refused_ports()
+        return NftTable(tuple(services), node_ports, refused, cluster_ips, self.version, comments, chains, ports, self.lines)
+
+    def _refused_ports(self) -> dict[tuple[str, int], str]:
+        """The node ports without endpoints; the map is there since v1.31."""
+        found = {}
+        for key, target, _ in self.elements.get("no-endpoint-nodeports", []):
+            if len(key) != 2 or target not in _VERDICTS:
+                raise ParseError(_TOOL, 0, f"{' . '.join(key)} : {target}", "protocol . port : goto reject-chain, or drop")
+            found[key[0], _port(key[1])] = _VERDICTS[target]
+        return found
 
     def _endpoints(self, chain: str, through: tuple[str, ...] = ()) -> tuple[Socket, ...]:
         """What the chain or those behind it (external-… → service-… → endpoint-…) translate to, in order."""
