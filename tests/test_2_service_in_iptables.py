@@ -17,7 +17,8 @@ BACKENDS = "ssh {node} 'sudo iptables-nft-save -t nat | grep -c KUBE-; sudo ipta
 @pytest.mark.conclusion(section="§3, §10.3", see=(VIP_RULES, BACKENDS))
 def test_service_rule(node, port, vip, both_nat, endpoints_then, service_walk, exhibit):
     """OUTPUT and PREROUTING lead to KUBE-SERVICES before any other translation, in exactly one iptables back end, and
-    KUBE-SERVICES matches ClusterIP, protocol and port and jumps to the port's KUBE-SVC (KUBE-SVL with internalTrafficPolicy Local).
+    KUBE-SERVICES matches ClusterIP, protocol and port and jumps to the port's KUBE-SVC (KUBE-SVL with internalTrafficPolicy Local);
+    nothing drops traffic from outside for want of a local endpoint that there is.
     """  # noqa: D205 - one sentence, over two lines
     exhibit.show("From the hooks to the Service's chain", service_walk.way_in, command=SAVE)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 from ..inventory import Inventory
 from ..inventory import Node as Target
 from ..model.addresses import IPAddress
+from ..model.nft_rules import NftTable
 from ..observation import Observation, Trouble
 from ..parse import cilium_services, conntrack, iproute, iptables, kubernetes, nft
 from ..parse.errors import ParseError
@@ -186,12 +188,11 @@ def _services(state: Mapping[str, Names], loose: Loose, api: Mapping[str, Any]) 
 def _of_node(node: str, names: Names, slices: derive.Slices) -> Iterator[Services]:
     for name, observation in names.items():
         source = f"{observation.command.removeprefix('cat ')} of {node}"
-        if name.startswith("iptables-") and name.endswith("-save") and observation.stdout:
+        if name.startswith(("iptables-", "ip6tables-")) and name.endswith("-save") and observation.stdout:
             rules = _tried(iptables.parse_rules, observation.text)
             yield derive.of_rules(rules, source) if rules else {}
-        elif name == "nft-kube-proxy" and _tried(nft.has_kube_proxy, observation.text):
-            table = _tried(nft.parse_kube_proxy_nft, observation.text)
-            yield derive.of_nft(table, source) if table else {}
+        elif name == "nft-kube-proxy":
+            yield from (derive.of_nft(table, source) for table in _nft_tables(observation.text))
         elif name == "agent-services":
             yield derive.of_agent(_tried(cilium_services.parse_service_list, observation.text) or (), slices, source)
         elif name == "agent-lb-list":
@@ -201,6 +202,14 @@ def _of_node(node: str, names: Names, slices: derive.Slices) -> Iterator[Service
             yield derive.of_conntrack(listed.entries if listed else (), slices, source)
         elif name == "ip-addr":
             yield derive.of_ipvs(_tried(iproute.parse_ip_addr, observation.text) or (), source)
+
+
+def _nft_tables(text: str) -> Iterator[NftTable]:
+    """kube-proxy's table of each family that the listing holds."""
+    for family in ("ip", "ip6"):
+        if _tried(functools.partial(nft.has_kube_proxy, family=family), text):
+            table = _tried(functools.partial(nft.parse_kube_proxy_nft, family=family), text)
+            yield from (table,) if table else ()
 
 
 def _slices(api: Mapping[str, Any]) -> derive.Slices:

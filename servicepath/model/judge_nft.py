@@ -24,6 +24,7 @@ from .services import ClusterObjects, ServicePort
 
 _CHOICE = re.compile(r"numgen random mod (\d+)|\"mode\": \"random\", \"mod\": (\d+)")
 # KUBE-FIREWALL, KUBE-KUBELET-CANARY and KUBE-IPTABLES-HINT are the kubelet's.
+_LONGEST = 240  # characters of a hash and what it is of, in the names of chains (Kubernetes v1.31 to v1.36)
 _OF_IPTABLES_MODE = re.compile(r"KUBE-(SERVICES|NODEPORTS|EXTERNAL-SERVICES|POSTROUTING|MARK-MASQ|FORWARD|(PROXY|SVC|SVL|EXT|FW|SEP)-.*)")
 _HOOKS = ("nat-output", "nat-prerouting")
 _REFUSALS = {"REJECT": "reject", "DROP": "drop"}
@@ -88,16 +89,20 @@ def _refusing(
 
 
 def chain_of(port: ServicePort, endpoint: Socket | None = None) -> str:
-    """The name of the port's chain, or of its endpoint's."""
+    """The name of the port's chain, or of its endpoint's.
+
+    nft takes no colons in a name, so IPv6 addresses have dots (``__fd00.10..5/53``); names longer than the kernel's limit end in "...".
+    """
     text = f"{port.namespace}/{port.service}/{port.protocol.lower()}/{port.name or ''}"
     if endpoint is None:
-        return f"service-{_hash(text)}-{text}"
-    text += f"__{endpoint.ip}/{endpoint.port}"
-    return f"endpoint-{_hash(text)}-{text}"
+        return f"service-{_hashed(text)}"
+    ip = str(endpoint.ip).replace(":", ".")
+    return f"endpoint-{_hashed(f'{text}__{ip}/{endpoint.port}')}"
 
 
-def _hash(text: str) -> str:
-    return base64.b32encode(hashlib.sha256(text.encode()).digest()).decode()[:8]
+def _hashed(text: str) -> str:
+    name = f"{base64.b32encode(hashlib.sha256(text.encode()).digest()).decode()[:8]}-{text}"
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
 
 
 def backend_choice(node: str, port: ServicePort, ip: IPAddress, table: NftTable, expected: Expected) -> tuple[Difference, ...]:
@@ -120,13 +125,14 @@ def backend_choice(node: str, port: ServicePort, ip: IPAddress, table: NftTable,
     return tuple(wrong)
 
 
-def chain_names(node: str, table: NftTable, objects: ClusterObjects, family: int = 4) -> tuple[Difference, ...]:
+def chain_names(node: str, table: NftTable, objects: ClusterObjects) -> tuple[Difference, ...]:
     """Names of Service chains are the hashes of the Service ports that the API lists; none is missing or left over."""
     allowed, wrong = set(), []
     mine = expected_endpoints.by_service(objects)
     for service in objects.services:
-        for port in service.ports if not expected_endpoints.not_proxied(service) else ():
-            expected = expected_endpoints.expect(mine.get((service.namespace, service.name), ()), service, port, node, family)
+        foreign = all(ip.version != table.family for ip in service.cluster_ips)
+        for port in service.ports if not foreign and not expected_endpoints.not_proxied(service) else ():
+            expected = expected_endpoints.expect(mine.get((service.namespace, service.name), ()), service, port, node, table.family)
             allowed |= {chain_of(port), *(chain_of(port, socket) for socket in expected.reachable)}
             if expected.cluster_chain and chain_of(port) not in table.lines:
                 subject = f"{node}: chain of {port.chain_key}/{port.protocol}"

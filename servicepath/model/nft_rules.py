@@ -39,6 +39,7 @@ class NftTable:
         node_port_chains: (protocol, port) → the chain that the node port goes to.
         refused_node_ports: (protocol, port) without endpoints, or without one on this node → ``reject`` or ``drop``.
         lines: chain → its rules, as the tool printed them (JSON: as JSON).
+        family: 4 or 6.
     """
 
     services: tuple[NftService, ...]
@@ -50,6 +51,7 @@ class NftTable:
     node_port_chains: Mapping[tuple[str, int], str] = dataclasses.field(default_factory=dict)
     refused_node_ports: Mapping[tuple[str, int], str] = dataclasses.field(default_factory=dict)
     lines: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    family: int = 4
 
     def service(self, ip: IPAddress, protocol: str, port: int) -> NftService | None:
         """The frontend, or None; the protocol in any case."""

@@ -20,6 +20,7 @@ Both become the same table. Chain names hold ``/`` and may end in it; an element
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
 import json
 import re
@@ -67,7 +68,7 @@ def parse_kube_proxy_nft(text: str, *, family: str | None = None) -> NftTable:
     """
     family = family or ("ip6" if not has_kube_proxy(text) and has_kube_proxy(text, family="ip6") else "ip")
     table = _from_json(text, family) if text.lstrip()[:1] == "{" else _from_text(text, family)
-    return table.build()
+    return dataclasses.replace(table.build(), family=6 if family == "ip6" else 4)
 
 
 class _Table:

@@ -71,12 +71,18 @@ class Rules:
         names = self._mapping.names
         return f"{names('namespace', namespace)}/{names('service', service)}" + (f":{port}" if port is not None else "")
 
+    def _named_ip(self, text: str) -> str:
+        """An address in a name, where IPv6 has dots instead of colons."""
+        six = text.count(".") != 3 or ".." in text
+        new = self._mapping.ip(text.replace(".", ":") if six else text) or text
+        return new.replace(":", ".")
+
     def _nft(self, found: re.Match[str]) -> str:
         names, mapping = self._mapping.names, self._mapping
         kind, old_hash, namespace, service, protocol, port = found.group("nftkind", "nfthash", "nftns", "nftsvc", "nftproto", "nftport")
         if not mapping.settled:
             mapping.chains.see((namespace, service, port))
-        endpoint = f"__{mapping.ip(found['nftip']) or found['nftip']}/{found['nftend']}" if found["nftip"] else ""
+        endpoint = f"__{self._named_ip(found['nftip'])}/{found['nftend']}" if found["nftip"] else ""
         text = f"{names('namespace', namespace)}/{names('service', service)}/{protocol}/{port}{endpoint}"
         before = found[0].partition(f"-{old_hash}-")[2]
         new_hash = mapping.chains.of_nft(old_hash, before, text) if mapping.settled else old_hash
