@@ -14,6 +14,7 @@ from servicepath.model.expected_endpoints import Expected
 from servicepath.model.flows import Flow, Probe, Source
 from servicepath.model.host import ConntrackEntry
 from servicepath.model.mode import EXPECTED, EXPECTED_REPLACED
+from servicepath.model.packets import Capture, Header, Packet
 from servicepath.model.rules import Ruleset
 from servicepath.model.service_rules import NodeRules
 from servicepath.model.services import ServicePort
@@ -96,10 +97,29 @@ def entry(source, destination, reply_from, reply_to) -> ConntrackEntry:
     return ConntrackEntry("UDP", (source, destination), (reply_from, reply_to), None, False, True, 30, None, raw="the entry")
 
 
-def traced(source: Source, conntrack=(), ct=()):
+def traced(source: Source, conntrack=(), ct=(), packets=()):
     probe = Probe("p", "host", source, DNS, Socket(VIP, 53), 20000, (), 1.0)
     client = POD if source is Source.POD else None
-    return join.trace(Flow(probe, (), None, None), client, conntrack, ct, join.PacketIndex({}), Objects(), {ELSEWHERE})
+    index = join.PacketIndex({"underlay": Capture("enp1s0", "", tuple(packets), True)})
+    return join.trace(Flow(probe, (), None, None), client, conntrack, ct, index, Objects(), {ELSEWHERE})
+
+
+def test_two_flows_that_masquerading_gave_one_port_towards_two_backends_are_told_apart():
+    """As seen on a node: the port that masquerading chooses need only be free towards one backend."""
+    masqueraded, other = Socket(ipaddress.ip_address("10.42.0.96"), 24675), Socket(ipaddress.ip_address("10.42.2.9"), 53)
+    mine = entry(Socket(NODE, 20000), Socket(VIP, 53), POD_BACKEND, masqueraded)
+    theirs = entry(Socket(NODE, 20013), Socket(VIP, 53), other, masqueraded)
+
+    def packet(to):
+        header = Header(masqueraded.ip, to.ip, "UDP", masqueraded.port, to.port, 105)
+        return Packet("enp1s0", 1.0, header, None, None, None, None, None, 77)
+
+    stray = Socket(ipaddress.ip_address("10.42.9.9"), 53)
+    packets = [packet(POD_BACKEND), packet(other), packet(stray)]
+
+    found = traced(Source.HOST, [mine, theirs], packets=packets).packets["underlay"]
+
+    assert [each.outer.destination for each in found] == [POD_BACKEND.ip, stray.ip]
 
 
 def test_a_hosts_flow_that_began_at_the_backend_is_found_and_right():

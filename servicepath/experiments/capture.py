@@ -19,6 +19,9 @@ LONGEST, FOLDER_LIVES = 110, 140
 # A capture that holds more than this is not whole, and its test says so instead of judging a part.
 MOST_PACKETS = 20000
 
+# Seconds for all tcpdumps of a node to read what had come when the probes were over.
+PATIENCE = 6
+
 # Bytes kept of each packet: outer headers (50), VXLAN (8), inner Ethernet, IP and UDP (42), and a DNS message's question.
 SNAPLEN = 384
 
@@ -61,24 +64,27 @@ ENDED_EARLY = "ended before it was stopped"
 UNREAD = "had not read all that the kernel kept for it when it was stopped"
 
 # USR1 lets tcpdump print its counts in one line and go on (tcpdump(8)): it is ended once it has read all that had been received when
-# the probes were over. TERM lets it print three closing counts; with the notes above they tell whether the capture is whole.
+# the probes were over; or when it has answered several times and read nothing more, as the kernel may have counted a packet that came
+# before the filter was in place. TERM lets it print three closing counts; with the notes above they tell whether the capture is whole.
 # The process that was started is timeout; tcpdump is its child.
 _STOP = """
 set -u
 child() {{ cat "/proc/$1/task/$1/children" 2>/dev/null || ps -o pid= --ppid "$1"; }}
 count() {{ sed -n "s/^tcpdump: \\([0-9]*\\) packets* captured, \\([0-9]*\\) packets* received.*/\\\\$2/p" {folder}/"$1".err; }}
-ask() {{ for role in $running; do kill -USR1 $(child "$(cat {folder}/$role.pid)") 2>/dev/null; done; n=$((n + 1)); sleep 0.05; }}
+ask() {{ for role in $running; do kill -USR1 $(child "$(cat {folder}/$role.pid)") 2>/dev/null; done; sleep 0.05; }}
+time_left() {{ [ "$(date +%s)" -lt "$end" ]; }}
 uncounted() {{ for role in $running; do [ -n "$(count $role 2)" ] || return 0; done; return 1; }}
-behind() {{ [ "$(count "$1" 1 | tail -n 1)" -lt "$(count "$1" 2 | head -n 1)" ] 2>/dev/null; }}
+settled() {{ [ "$(count "$1" 1 | wc -l)" -ge 8 ] && [ "$(count "$1" 1 | tail -n 8 | uniq | wc -l)" = 1 ]; }}
+behind() {{ [ "$(count "$1" 1 | tail -n 1)" -lt "$(count "$1" 2 | head -n 1)" ] 2>/dev/null && ! settled "$1"; }}
 unread() {{ for role in $running; do if behind $role; then return 0; fi; done; return 1; }}
 running=
 for role in {roles}; do
   if grep -q '^[0-9].* dropped by kernel' {folder}/$role.err; then echo '{early}' >>{folder}/$role.err
   elif [ -n "$(child "$(cat {folder}/$role.pid)")" ]; then running="$running $role"; fi
 done
-n=0
-while uncounted && [ $n -lt 40 ]; do ask; done
-while unread && [ $n -lt 80 ]; do ask; done
+end=$(($(date +%s) + {patience}))
+while uncounted && time_left; do ask; done
+while unread && time_left; do ask; done
 for role in $running; do if behind $role; then echo '{unread}' >>{folder}/$role.err; fi; done
 for role in {roles}; do kill -TERM "$(cat {folder}/$role.pid)" 2>/dev/null; done
 n=0
@@ -114,8 +120,9 @@ def start(taps: Sequence[Tap], folder: str) -> Command:
 def stop(taps: Sequence[Tap], folder: str) -> tuple[Command, ...]:
     """The commands that end the captures, print them (one command a capture, binary), and remove the folder."""
     roles = " ".join(tap.role for tap in taps)
+    text = _STOP.format(folder=folder, roles=roles, early=ENDED_EARLY, unread=UNREAD, patience=PATIENCE)
     return (
-        Command("captures-stop", ("sh", "-c", _STOP.format(folder=folder, roles=roles, early=ENDED_EARLY, unread=UNREAD)), timeout=15),
+        Command("captures-stop", ("sh", "-c", text), timeout=20),
         *(Command(f"capture-{tap.role}", ("cat", f"{folder}/{tap.role}.pcap")) for tap in taps),
         Command("captures-remove", ("sh", "-c", f"kill -TERM -$(cat {folder}/timer.pid); rm -rf {folder}")),
     )

@@ -30,7 +30,7 @@ ANSWER_TIMEOUT = 5.0
 NOTES_HOST_FLOWS, NOTES_POD_FLOWS = 10, 5
 
 # With several endpoints, send so many flows that a given one is missed with this probability, but never more than the bound.
-MISS_PROBABILITY, MOST_FLOWS = 1e-3, 64
+MISS_PROBABILITY, MOST_FLOWS = 1e-5, 64
 
 
 def source_ports(used: Container[int]) -> Iterator[int]:

@@ -28,18 +28,19 @@ class PacketIndex:
                 for number in {packet.innermost.sport, packet.innermost.dport, packet.dns_id}:
                     index.setdefault(number, []).append(packet)
 
-    def of(self, probe: Probe, ends: set[Socket]) -> dict[str, tuple[Packet, ...]]:
+    def of(self, probe: Probe, ends: set[Socket], others: Collection[frozenset[Socket]] = ()) -> dict[str, tuple[Packet, ...]]:
         """Role → the flow's packets, in the capture's order.
 
         Args:
             probe: the flow.
             ends: the flow's client ends, as sent and as masqueraded.
+            others: both ends of other flows that masquerading gave the same client end.
         """
         numbers = {end.port for end in ends} | {query.dns_id for query in probe.queries}
         found = {}
         for role, index in self._roles.items():
             candidates = {id(p): p for number in numbers for p in index.get(number, ())}
-            mine = [p for p in candidates.values() if _belongs(p, probe, ends)]
+            mine = [p for p in candidates.values() if _belongs(p, probe, ends, others)]
             found[role] = tuple(sorted(mine, key=lambda packet: packet.time))
         return found
 
@@ -47,7 +48,7 @@ class PacketIndex:
 def trace(
     flow: Flow,
     client: IPAddress | None,
-    conntrack: Iterable[ConntrackEntry],
+    conntrack: Collection[ConntrackEntry],
     ct: Iterable[CtEntry],
     captures: PacketIndex,
     objects: ClusterObjects,
@@ -73,7 +74,9 @@ def trace(
     backend = _backend(probe, host_entries, cilium_entries)
     ends = {Socket(client, probe.sport)} if client is not None else set()
     ends |= {entry.reply[1] for entry in host_entries}
-    packets = captures.of(probe, ends)
+    # Two flows to different backends may get the same port: it need only be free towards one (nf_nat, random ports).
+    others = {frozenset(e.reply) for e in conntrack if e.reply[1] in ends and e not in host_entries}
+    packets = captures.of(probe, ends, others)
     node = objects.node_of(backend.ip) if backend else None
     return Trace(flow, host_entries, cilium_entries, backend, node, packets)
 
@@ -112,13 +115,14 @@ def _backend(probe: Probe, conntrack: Sequence[ConntrackEntry], ct: Sequence[CtE
     return None
 
 
-def _belongs(packet: Packet, probe: Probe, ends: set[Socket]) -> bool:
-    """The packet starts or ends at one of the flow's client ends, or carries one of its DNS messages."""
+def _belongs(packet: Packet, probe: Probe, ends: set[Socket], others: Collection[frozenset[Socket]]) -> bool:
+    """The packet carries one of the flow's DNS messages, or starts or ends at one of its client ends and is no other flow's."""
     header = packet.innermost
     if header.protocol != probe.port.protocol:
         return False
-    if header.sport is not None and header.dport is not None:
-        sockets = {Socket(header.source, header.sport), Socket(header.destination, header.dport)}
-        if sockets & ends:
-            return True
-    return any(packet.dns_id == q.dns_id and packet.question == q.question for q in probe.queries)
+    if any(packet.dns_id == q.dns_id and packet.question == q.question for q in probe.queries):
+        return True
+    if header.sport is None or header.dport is None:
+        return False
+    sockets = frozenset((Socket(header.source, header.sport), Socket(header.destination, header.dport)))
+    return bool(sockets & ends) and sockets not in others
