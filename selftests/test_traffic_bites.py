@@ -133,6 +133,16 @@ def test_an_answer_that_came_when_nobody_waited_any_more_is_told_and_measured_ag
     assert judge_flows.late_answer(first) is None
 
 
+def test_a_port_that_somebody_used_before_is_measured_again(far):
+    first = of(far, Source.HOST)[0]
+    window = far.windows["host"]
+    before = dataclasses.replace(window.before, conntrack=(first.conntrack, window.before.conntrack[1]))
+    run = dataclasses.replace(far, windows={**far.windows, "host": dataclasses.replace(window, before=before)})
+
+    assert traffic.disturbance(far, []) is None
+    assert f"source port {first.probe.sport} was in use before anything was sent" in traffic.disturbance(run, [])
+
+
 def test_a_negative_answer_is_no_data(far):
     first = of(far, Source.POD)[0].flow
     refused = dataclasses.replace(first, answers=(dataclasses.replace(first.answers[0], rcode="SERVFAIL", values=()),))
