@@ -22,6 +22,7 @@ MAY_CHANGE = [
     {"fact": "translated by", "is": "tolerated", "because": "another set-up translates elsewhere"},
     {"fact": "kube-proxy's backends", "is": "tolerated", "because": "without kube-proxy in iptables mode it has no chains to tell them by"},
     {"fact": "chains", "is": "tolerated", "because": "another set-up has other chains"},
+    {"fact": "addresses at the Pod's device, *", "is": "tolerated", "because": "with socket LB the packet knows the backend alone"},
     {"fact": "KubeProxyReplacement's details", "is": "tolerated", "because": "they follow it"},
 ]
 # What may be felt: an agent that restarts loads its programs anew; kube-proxy that changes its mode removes its rules before it has others.
@@ -32,6 +33,9 @@ def fact(name: str, before: str, after: str) -> dict[str, str]:
     return {"fact": name, "from": before, "to": after, "is": "expected", "because": "this is the change"}
 
 
+MODE = "kube-proxy's mode"
+ON, OFF = [fact("socket LB", "Disabled", "Enabled")], [fact("socket LB", "Enabled", "Disabled")]
+
 # Name → the lab's commands one after the other, each with the facts that it must change.
 CHANGES = {
     "cilium-1.19.5": [
@@ -39,16 +43,16 @@ CHANGES = {
         (["upgrade", "cilium", "1.19.1"], [fact("Cilium", "1.19.5", "1.19.1")]),
     ],
     "kpr": [
-        (["set", "kpr=true"], [fact("KubeProxyReplacement", "False", "True"), fact("socket LB", "Disabled", "Enabled")]),
-        (["set", "kpr=false"], [fact("KubeProxyReplacement", "True", "False"), fact("socket LB", "Enabled", "Disabled")]),
+        (["set", "kpr=true"], [fact("KubeProxyReplacement", "False", "True"), fact(MODE, "iptables", "no kube-proxy"), *ON]),
+        (["set", "kpr=false"], [fact("KubeProxyReplacement", "True", "False"), fact(MODE, "no kube-proxy", "iptables"), *OFF]),
     ],
     "socket-lb": [
-        (["set", "socket-lb=on"], [fact("socket LB", "Disabled", "Enabled")]),
-        (["set", "socket-lb=off"], [fact("socket LB", "Enabled", "Disabled")]),
+        (["set", "socket-lb=on"], ON),
+        (["set", "socket-lb=off"], OFF),
     ],
     "nftables": [
-        (["set", "proxy-mode=nftables"], [fact("kube-proxy's mode", "iptables", "nftables")]),
-        (["set", "proxy-mode=iptables"], [fact("kube-proxy's mode", "nftables", "iptables")]),
+        (["set", "proxy-mode=nftables"], [fact(MODE, "iptables", "nftables")]),
+        (["set", "proxy-mode=iptables"], [fact(MODE, "nftables", "iptables")]),
     ],
     "kube-proxy-restart": [(["restart", "kube-proxy"], [])],
     "reboot": [(["reboot", "worker2"], [])],
