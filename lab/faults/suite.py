@@ -65,7 +65,8 @@ def start(
         record.unlink(missing_ok=True)
     chosen = ["-k", " or ".join(f"test_{each.replace('-', '_')}" for each in only)] if only else []
     argv = [
-        *(sys.executable, "-m", "pytest", "-q", f"--reports={folder / 'reports'}", f"--inventory={INVENTORY}"),
+        # What is read of it is facts.json; a page for people would take time and show nothing else.
+        *(sys.executable, "-m", "pytest", "-q", "-p", "no:html", f"--reports={folder / 'reports'}", f"--inventory={INVENTORY}"),
         *(["--disruptive"] if disruptive else []), *([f"--record={record}"] if record else []), *chosen, "tests",
     ]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | dict(environment or {})
