@@ -73,7 +73,7 @@ def test_the_second_of_two_says_who_is_at_it(tmp_path):
     said = first.communicate(timeout=300)
     assert first.returncode == 0, said
     assert second.returncode == 75, second.stdout + second.stderr
-    assert "servicepath-nightly" in second.stderr
+    assert "another run is at this cluster: " in second.stderr
     assert str(first.pid) in second.stderr
     assert second.stderr.count("\n") == 1
     assert not list((tmp_path / "two").glob("nights/*"))

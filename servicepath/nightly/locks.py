@@ -11,6 +11,7 @@ import fcntl
 import os
 import pathlib
 import platform
+import pwd
 import signal
 import threading
 import time
@@ -37,7 +38,10 @@ class ClusterLock(Protocol):
 def holder() -> str:
     """Who we are: ``root@ops1, process 4711, since 2026-11-30 02:00:00 UTC``."""
     since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-    user = os.environ.get("USER") or str(os.getuid())
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a container's user without a line in passwd
+        user = str(os.getuid())
     return f"{user}@{platform.node() or 'a machine without a name'}, process {os.getpid()}, since {since}"
 
 
