@@ -291,7 +291,7 @@ def test_orphans_are_healthy_in_a_large_cluster_only():
     many = tuple(rule_cases.endpoint(big.ports[0], f"10.50.{n // 250}.{n % 250}", 80, ready=False, serving=False) for n in range(1001))
     api = rule_cases.objects(DNS, KUBERNETES, big, endpoints=(*ENDS, API_END, *many))
 
-    assert expected_endpoints.is_large(api)
+    assert expected_endpoints.is_large(api, expected_endpoints.by_service(api))
     assert not judged(node_rules(ORPHAN), api=api)
     assert judged(node_rules(ORPHAN))["chain-names"]
 

@@ -17,6 +17,10 @@ class Socket:
     ip: IPAddress
     port: int
 
+    def __hash__(self) -> int:
+        """Of the number; ipaddress makes text of an address for its own hash, and large clusters have ten thousands."""
+        return hash((int(self.ip), self.port))
+
     def __str__(self) -> str:
         """The socket as tools print it."""
         return f"[{self.ip!s}]:{self.port}" if self.ip.version == 6 else f"{self.ip!s}:{self.port}"

@@ -7,7 +7,7 @@ that the API leaves out counts as ready, serving and not terminating.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from .addresses import Socket
 from .services import ClusterObjects, Endpoint, Service, ServicePort
@@ -98,9 +98,13 @@ def _policies(service: Service) -> tuple[object, ...]:
     return service.internal_traffic_policy, service.external_traffic_policy, service.session_affinity, service.traffic_distribution
 
 
-def is_large(objects: ClusterObjects) -> bool:
-    """Whether kube-proxy is in its large-cluster mode: more than 1000 endpoints, each counted once a Service port."""
-    mine = by_service(objects)
+def is_large(objects: ClusterObjects, mine: Mapping[tuple[str, str], Sequence[Endpoint]]) -> bool:
+    """Whether kube-proxy is in its large-cluster mode: more than 1000 endpoints, each counted once a Service port.
+
+    Args:
+        objects: the Services.
+        mine: ``by_service`` of them.
+    """
     total = 0
     for service in objects.services:
         if not_proxied(service) is None:

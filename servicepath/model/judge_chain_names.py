@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from . import chain_names, expected_endpoints, judge_nft
 from .difference import Difference
@@ -12,7 +12,7 @@ from .expected_endpoints import Expected
 from .nft_rules import NftTable
 from .rules import SERVICES, Rule, Ruleset
 from .service_rules import NodeRules
-from .services import ClusterObjects, Service, ServicePort
+from .services import ClusterObjects, Endpoint, Service, ServicePort
 
 _SHOWN = 200  # lines of evidence; a cluster may have ten thousand Services
 
@@ -53,9 +53,10 @@ def judge_chain_names(
     if isinstance(nat, NftTable):
         return judge_nft.chain_names(node, nat, objects)
     wrong = list(_doubled(node, nat))
-    large = expected_endpoints.is_large(objects)
+    endpoints = expected_endpoints.by_service(objects)
+    large = expected_endpoints.is_large(objects, endpoints)
     for backend, ruleset in nat.holding:
-        predicted = _predict(node, objects, ruleset, moving)
+        predicted = _predict(node, objects, endpoints, ruleset, moving)
         aside = _chains_of(ruleset, objects, moving)
         place = f"{node} ({backend})"
         wrong.extend(_missing(place, ruleset, predicted))
@@ -127,12 +128,13 @@ def _chains_of(ruleset: Ruleset, objects: ClusterObjects, services: Collection[s
     return frozenset(found)
 
 
-def _predict(node: str, objects: ClusterObjects, ruleset: Ruleset, moving: Collection[str]) -> _Predicted:
+def _predict(
+    node: str, objects: ClusterObjects, endpoints: Mapping[tuple[str, str], Sequence[Endpoint]], ruleset: Ruleset, moving: Collection[str]
+) -> _Predicted:
     minor, family = _MINOR.match(objects.server_version), ruleset.family
     # Where the version is not known (others' outputs), the rules tell which layout they have.
     told = int(minor[1]) >= _EXTERNAL_SINCE if minor else any(name.startswith(chain_names.EXTERNAL) for _, name in ruleset.chains)
     predicted = _Predicted(has_external=told)
-    endpoints = expected_endpoints.by_service(objects)
     for service in objects.services:
         if service.key in moving or expected_endpoints.not_proxied(service) or all(ip.version != family for ip in service.cluster_ips):
             continue
@@ -149,20 +151,24 @@ def _predict_port(predicted: _Predicted, port: ServicePort, expected: Expected) 
         (chain_names.EXTERNAL, expected.external_chain, predicted.has_external),
     )
     hashes = chain_names.service_hashes(port)
+    allowed, mine = predicted.allowed, (port, None)
     for prefix, there, required in used:
         if there:
-            names = tuple(prefix + found for found in hashes)
-            predicted.allowed.update(dict.fromkeys(names, (port, None)))
+            names = tuple([prefix + found for found in hashes])
+            for name in names:
+                allowed[name] = mine
             if required:
                 predicted.required.append((names, port, None))
     if expected.reachable:
         # Whether these exist depends on what the model does not hold: source ranges, ipMode, kube-proxy's age.
         for prefix in (chain_names.EXTERNAL, chain_names.FIREWALL, chain_names.OLD_EXTERNAL):
-            predicted.allowed.update({prefix + found: (port, None) for found in hashes})
+            for found in hashes:
+                allowed[prefix + found] = mine
+    keys, protocol = chain_names.keys(port), port.protocol
     for socket in map(str, expected.reachable):
-        names = chain_names.endpoint_chains(port, socket)
+        names = tuple([chain_names.endpoint_chain(key, protocol, socket) for key in keys])
         for name in names:
-            predicted.allowed[name] = (port, socket)
+            allowed[name] = (port, socket)
         if expected.exact:
             predicted.required.append((names, port, socket))
 
@@ -195,16 +201,17 @@ def _left_over(
 ) -> Iterator[Difference]:  # fmt: skip
     leading: dict[str, Rule] = {}
     for (table, _), chain in ruleset.chains.items():
-        if table == "nat":
-            leading.update({rule.target: rule for rule in chain.rules if rule.target is not None})
+        for rule in chain.rules if table == "nat" else ():
+            if rule.target is not None:
+                leading[rule.target] = rule
     for (table, name), chain in ruleset.chains.items():
-        if table != "nat" or not _is_ours(name) or name in aside:
+        if table != "nat" or (name in leading and name in predicted.allowed) or not _is_ours(name) or name in aside:
             continue
         lines = (f":{name}", *(rule.raw for rule in chain.rules[:3]))
         if name not in leading:
             if ruleset.complete and not large:
                 yield Difference(f"{place}: {name}", "is orphaned: no rule leads to it", "no such chain", _said(chain.rules), lines)
-        elif name not in predicted.allowed:
+        else:
             yield Difference(
                 f"{place}: {name}",
                 "is not the hash of any Service port or serving endpoint of this node",

@@ -11,6 +11,7 @@ from .addresses import IPAddress
 from .difference import Difference
 from .nft_rules import NftTable
 from .rules import Net, Rule, Ruleset
+from .rules_alike import Alike
 from .service_rules import NodeRules, ServiceWalk
 from .services import ClusterObjects
 
@@ -69,7 +70,9 @@ def judge_equal_rules(
         return judge_nft.equal_rules(tables)
     active = _active(all_rules)
     wrong: list[Difference] = []
-    for frontend, name in sorted(_frontends(active, objects, moving).items(), key=str):
+    alike = Alike(active, {cidr for node in objects.nodes if node.name in active for cidr in node.pod_cidrs})
+    unlike = {frontend: name for frontend, name in _frontends(active, objects, moving).items() if not alike.at(frontend)}
+    for frontend, name in sorted(unlike.items(), key=str):
         walks = {node: service_rules.walk_from_services(ruleset, *frontend) for node, ruleset in active.items()}
         forms = {node: _form(walk, node, objects) for node, walk in walks.items()}
         if len(set(forms.values())) > 1:

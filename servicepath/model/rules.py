@@ -193,6 +193,10 @@ class Ruleset:
         """KUBE-SERVICES' rules for exactly this address, protocol and port."""
         return tuple(self._frontends.get((table, ip, protocol.lower(), port), ()))
 
+    def unindexed(self) -> tuple[Rule, ...]:
+        """KUBE-SERVICES' rules that are not for one address and port alone."""
+        return tuple(rule for rules in self._unindexed.values() for rule in rules)
+
     def frontends(self) -> Iterator[Frontend]:
         """Every (table, address, protocol, port) that KUBE-SERVICES of nat or filter has a rule for."""
         return iter(self._frontends)

@@ -18,7 +18,7 @@ import contextlib
 import dataclasses
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..model.rules import SERVICES, Chain, Counter, Rule, Ruleset
 from . import iptables_list, iptables_usual
@@ -39,6 +39,9 @@ _STUMP = re.compile(r"-j(?: KUBE-(?:SVC|SEP|SVL|EXT|FW|XLB)-[A-Z0-9]{0,15})?$|--
 
 # Other tables exist that this tool does not show, or this table is one that it cannot print.
 _WARNING = re.compile(r"^# Warning: .*tables present|^# Table `.*' is incompatible")
+
+# A listing with more lines is one of a large cluster, whose rules would keep the garbage collector busy for the rest of the run.
+_MANY_LINES = 20_000
 
 # Targets of filter alone, by which a rule of a text without tables shows where it stands.
 _FILTERING = ("REJECT", "DROP")
@@ -105,21 +108,27 @@ def parse_save(text: str, *, backend: str | None = None, tool: str = "iptables-s
     """
     reader = _SaveReader(tool, table)
     lines = text.split("\n")
+    if "\r" in text:
+        lines = [line.rstrip("\r") for line in lines]
     if lines[-1][:1] in ("-", "[", ":"):  # an excerpt has no COMMIT to end it, so that its last rule may be half of one
         raise ParseError(tool, len(lines), lines[-1], "a line feed at the rule's end: the text is cut off")
-    with _uncollected():
-        for number, line in enumerate(lines, 1):
-            reader.read(number, line.rstrip("\r"))
+    with _uncollected(len(lines)):
+        reader.read_all(lines)
         return reader.ruleset(backend)
 
 
 @contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """Hold the garbage collector: it would go through hundreds of thousands of new rules again and again and find no garbage."""
+def _uncollected(lines: int) -> Iterator[None]:
+    """Hold the garbage collector: it would go through hundreds of thousands of new rules again and again and find no garbage.
+
+    Of a large text it leaves the rules alone afterwards, too: they are in no cycle, and go when nobody holds them any more.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
+        if lines > _MANY_LINES:
+            gc.freeze()
     finally:
         if enabled:
             gc.enable()
@@ -143,7 +152,21 @@ class _SaveReader:
         self._table = table
         self._chains: dict[str, list[Rule]] = {} if table is None else self._rules.setdefault(table, {})
 
-    def read(self, number: int, line: str) -> None:
+    def read_all(self, lines: Sequence[str]) -> None:
+        """Read all lines; nearly all of a large cluster's are usual rules of declared chains, which take no further steps here."""
+        match, rule, words = iptables_usual.match, iptables_usual.rule, self._words
+        for number, line in enumerate(lines, 1):
+            usual = match(line) if self._open is not None else None
+            rules = self._chains.get(usual[iptables_usual.CHAIN]) if usual else None
+            if usual is None or rules is None:
+                self._read(number, line)
+                continue
+            try:
+                rules.append(rule(usual, words, self._table or "", len(rules) + 1, number))
+            except Unreadable as error:
+                raise ParseError(self._tool, number, line, str(error)) from error
+
+    def _read(self, number: int, line: str) -> None:
         first = line[:1]
         if first in ("-", "[") and line != "--":
             self._rule(number, line)
@@ -224,11 +247,6 @@ class _SaveReader:
 
     def _rule(self, number: int, line: str) -> None:
         try:
-            usual = iptables_usual.match(line) if self._open is not None else None
-            if usual:
-                rules = self._holding(number, line, usual[iptables_usual.CHAIN])
-                rules.append(iptables_usual.rule(usual, self._words, self._table or "", len(rules) + 1, number))
-                return
             start, counter = 0, None
             if line[0] == "[":
                 found = _COUNTER.match(line)
