@@ -15,7 +15,15 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from typing import TypeVar
 
-from servicepath.model import expected_endpoints, judge_backends, judge_chain_names, judge_equal_rules, judge_rules
+from servicepath.model import (
+    expected_endpoints,
+    judge_backends,
+    judge_chain_names,
+    judge_dataplanes,
+    judge_equal_rules,
+    judge_rules,
+    service_rules,
+)
 from servicepath.model.service_rules import NodeRules
 from servicepath.parse.iptables import parse_save
 from servicepath.parse.kubernetes import parse_kubernetes
@@ -47,12 +55,17 @@ def rules(folder: pathlib.Path) -> dict[str, float]:
                 wrong.extend(judge_backends.judge_backend_choice(NODE, service, port, ip, nat, expected))
                 seen = judge_backends.translations(port, ip, nat, expected)
                 wrong.extend(judge_backends.judge_endpoint_dnat(NODE, port, seen, expected))
+                walk = service_rules.walk(legacy, ip, port.protocol, port.port)
+                held = judge_dataplanes.gather(
+                    objects, service, port, ip, NODE, rules=walk.sockets, rule_lines=walk.lines, agent=(), lb_map=()
+                )
+                wrong.extend(each for each in judge_dataplanes.differing(held) if judge_dataplanes.RULES in each.subject)
 
-    _timed(took, "service-rule, backend-choice, endpoint-dnat, 100 Services", lambda: under_test(100))
+    _timed(took, "service-rule, backend-choice, endpoint-dnat, dataplanes-programmed (rules), 100 Services", lambda: under_test(100))
     both = {NODE: nat, OTHER: nat}
     wrong += _timed(took, "rules-equal-on-nodes, all Services, two nodes", lambda: judge_equal_rules.judge_equal_rules(both, objects))
     took["all of these"] = sum(took.values())
-    _timed(took, "besides: service-rule, backend-choice, endpoint-dnat, all Services", lambda: under_test(len(objects.services)))
+    _timed(took, "besides: the same of all Services", lambda: under_test(len(objects.services)))
     if wrong:
         raise SystemExit(f"bench: healthy rules were found wrong: {wrong[0]}")
     return {**took, "MiB beyond the API's objects": _memory() - before}

@@ -75,10 +75,7 @@ def differs_by_policy(service: Service, endpoints: Iterable[Endpoint]) -> str | 
 
 def by_service(objects: ClusterObjects) -> Mapping[tuple[str, str], tuple[Endpoint, ...]]:
     """All endpoints by (namespace, Service)."""
-    found: dict[tuple[str, str], list[Endpoint]] = {}
-    for endpoint in objects.endpoints:
-        found.setdefault((endpoint.namespace, endpoint.service), []).append(endpoint)
-    return {key: tuple(endpoints) for key, endpoints in found.items()}
+    return objects.by_service
 
 
 def moved(before: ClusterObjects, after: ClusterObjects) -> frozenset[str]:

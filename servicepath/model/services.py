@@ -193,6 +193,7 @@ class ClusterObjects:
         server_version: gitVersion of the API server, as it spells it (``v1.34.4+k3s1``).
         agents: node name → the Cilium agent's Pod.
         service_cidrs: of the ServiceCIDR objects (networking.k8s.io/v1, Kubernetes 1.33 and later); empty where there are none.
+        by_service: all endpoints by (namespace, Service).
         uid: of the Namespace kube-system, which tells clusters apart; None where it may not be read.
     """
 
@@ -207,6 +208,14 @@ class ClusterObjects:
     cilium_config: Mapping[str, str] | None
     service_cidrs: tuple[IPNetwork, ...] = ()
     uid: str | None = None
+    by_service: Mapping[tuple[str, str], tuple[Endpoint, ...]] = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Index the endpoints once: a cluster may have ten thousand Services, and each is asked for again and again."""
+        found: dict[tuple[str, str], list[Endpoint]] = {}
+        for endpoint in self.endpoints:
+            found.setdefault((endpoint.namespace, endpoint.service), []).append(endpoint)
+        object.__setattr__(self, "by_service", {key: tuple(endpoints) for key, endpoints in found.items()})
 
     def service(self, key: str) -> Service | None:
         """The Service called ``namespace/name``, or None."""
@@ -233,7 +242,7 @@ class ClusterObjects:
 
     def endpoints_of(self, service: Service) -> tuple[Endpoint, ...]:
         """All endpoints of the Service's EndpointSlices, ready or not."""
-        return tuple(e for e in self.endpoints if (e.namespace, e.service) == (service.namespace, service.name))
+        return self.by_service.get((service.namespace, service.name), ())
 
     def selected_pods(self, service: Service) -> tuple[Pod, ...]:
         """The Pods that belong into the Service's EndpointSlices, ready or not.
