@@ -6,10 +6,12 @@ import dataclasses
 import ipaddress
 
 import pytest
+import rule_cases
 
 from fixtures import rule_facts, standing
 from fixtures.standing import Look
 from selftests import traffic_recording as recording
+from servicepath.model.difference import Difference
 from servicepath.model.services import Service
 from servicepath.observation import CouldNotSee, Observation, Trouble
 
@@ -138,3 +140,38 @@ def test_a_node_that_could_not_be_asked_disturbs_no_other():
     found, *_ = settled(blind, blind, step=11.0)
 
     assert set(found.unlike) == {"master"}
+
+
+def of_another_set_up(mode, save=b"*nat\nCOMMIT\n", nft=""):
+    """What a node says whose kube-proxy has no rules in iptables."""
+    one = said()["iptables-legacy-save"]
+    texts = {"iptables-nft-save": save, "kube-proxy-mode": mode.encode(), "nft-kube-proxy": nft.encode()}
+    return said() | {name: dataclasses.replace(one, name=name, status=0, stdout=text) for name, text in texts.items()}
+
+
+def with_one_endpoint(address):
+    """The API with the DNS Service's UDP port alone, and one endpoint behind it."""
+    service = dataclasses.replace(SERVICE, ports=tuple(port for port in SERVICE.ports if port.protocol == "UDP"))
+    first = next(e for e in KNOWN.endpoints if e.service == "kube-dns")
+    endpoint = dataclasses.replace(first, ip=ipaddress.ip_address(address))
+    return dataclasses.replace(KNOWN, services=(service,), endpoints=(endpoint,))
+
+
+def test_rules_of_nftables_mode_behind_endpoints_that_change_meanwhile_are_no_verdict():
+    node = of_another_set_up("nftables", nft=rule_cases.text("06", "nft-list-table-ip-kube-proxy.txt"))
+    still, ahead = with_one_endpoint("10.42.0.171"), with_one_endpoint("10.42.1.250")
+
+    assert settled(Look(still, {"master": node}, {}, ahead))[0].unlike == {}
+    found, told, _ = settled(*[Look(ahead, {"master": node}, {}, still)] * 2, step=11.0)
+    assert "changed while the nodes were asked: looked again" in told[0]
+    with pytest.raises(CouldNotSee, match="kube-system/kube-dns"):
+        found.require_still("master", frozenset({SERVICE.key}))
+
+
+def test_cilium_in_kube_proxys_place_behind_endpoints_that_change_meanwhile_is_no_verdict(monkeypatch):
+    monkeypatch.setattr(standing, "_of_maps", lambda *_: iter([Difference("master: the map", "holds other backends", "one", "other")]))
+    changing = Look(AHEAD, {"master": of_another_set_up("")}, {"master": {}}, KNOWN)
+
+    found, *_ = settled(changing, changing, step=11.0)
+    with pytest.raises(CouldNotSee, match="kube-system/kube-dns"):
+        found.require_still("master", frozenset({SERVICE.key}))
