@@ -7,7 +7,7 @@ import pytest
 import rule_cases
 from test_judge_dataplanes import LISTED, at, both, gathered
 
-from servicepath.model import join, judge_connect, judge_dataplanes, judge_nft, matrix
+from servicepath.model import join, judge_connect, judge_dataplanes, judge_equal_rules, judge_nft, matrix
 from servicepath.model.addresses import Socket
 from servicepath.model.cilium import CtEntry
 from servicepath.model.expected_endpoints import Expected
@@ -120,6 +120,29 @@ def test_two_flows_that_masquerading_gave_one_port_towards_two_backends_are_told
     found = traced(Source.HOST, [mine, theirs], packets=packets).packets["underlay"]
 
     assert [each.outer.destination for each in found] == [POD_BACKEND.ip, stray.ip]
+
+
+def test_a_flow_of_which_one_way_is_outside_the_tunnel_is_not_carried_by_it():
+    mine = Socket(NODE, 20000)
+
+    def packet(vni):
+        header = Header(mine.ip, POD_BACKEND.ip, "UDP", mine.port, 53, 105)
+        return Packet("enp1s0", 1.0, header, vni, header if vni else None, None, None, None, 77)
+
+    held = [entry(mine, Socket(VIP, 53), POD_BACKEND, mine)]
+    said = [matrix.transport(traced(Source.HOST, held, packets=map(packet, vnis))) for vnis in ((7, 7), (None, 7), (7, None))]
+    assert said == ["Cilium VXLAN", matrix.PLAIN, matrix.PLAIN]
+
+
+def test_rules_that_policy_makes_differ_are_no_difference_in_nftables_mode_either():
+    other = {"master": parse_kube_proxy_nft(TEXT), "worker1": parse_kube_proxy_nft(TEXT.replace("10.42.0.171:53", "10.42.1.9:53"))}
+    objects, service = both()
+    local = dataclasses.replace(objects, services=(dataclasses.replace(service, internal_traffic_policy="Local"),))
+
+    assert service.cluster_ips == (VIP,)
+    assert judge_equal_rules.judge_equal_rules(other, objects)
+    assert judge_equal_rules.judge_equal_rules(other, local) == ()
+    assert judge_equal_rules.judge_equal_rules(other, objects, {service.key}) == ()
 
 
 def test_a_hosts_flow_that_began_at_the_backend_is_found_and_right():

@@ -67,7 +67,7 @@ def judge_equal_rules(
     """
     tables = {node: table for node, table in all_rules.items() if isinstance(table, NftTable)}
     if tables:
-        return judge_nft.equal_rules(tables)
+        return judge_nft.equal_rules(tables, _by_policy(objects, moving))
     active = _active(all_rules)
     wrong: list[Difference] = []
     alike = Alike(active, {cidr for node in objects.nodes if node.name in active for cidr in node.pod_cidrs})
@@ -79,6 +79,18 @@ def judge_equal_rules(
             wrong.extend(_unlike(frontend, name, forms, walks))
         wrong.extend(_translations(frontend, name, walks))
     return tuple(wrong)
+
+
+def _by_policy(objects: ClusterObjects, moving: Collection[str]) -> frozenset[IPAddress]:
+    """The addresses whose rules may rightly differ from node to node, or that were changing."""
+    endpoints = expected_endpoints.by_service(objects)
+    found: set[IPAddress] = set()
+    for service in objects.services:
+        found.update((*service.external_ips, *service.load_balancer_ips))
+        mine = endpoints.get((service.namespace, service.name), ())
+        if service.key in moving or expected_endpoints.differs_by_policy(service, mine):
+            found.update(service.cluster_ips)
+    return frozenset(found)
 
 
 def _active(all_rules: Mapping[str, NodeRules | NftTable]) -> dict[str, Ruleset]:

@@ -12,7 +12,7 @@ import base64
 import dataclasses
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from . import expected_endpoints
 from .addresses import IPAddress, Socket
@@ -150,12 +150,12 @@ def describe(table: NftTable, objects: ClusterObjects) -> tuple[str, ...]:
     return tuple(f"{port.id} = {chain_of(port)}{'' if chain_of(port) in table.lines else ' (not there)'}" for port in ports)
 
 
-def equal_rules(tables: Mapping[str, NftTable]) -> tuple[Difference, ...]:
-    """Every node sends each frontend to the same endpoints, and refuses the same ones."""
+def equal_rules(tables: Mapping[str, NftTable], aside: Collection[IPAddress] = ()) -> tuple[Difference, ...]:
+    """Every node sends each frontend to the same endpoints, and refuses the same ones; of addresses ``aside`` nothing is compared."""
     first, *others = tables
     wrong = []
     for name in others:
-        mine, theirs = _meaning(tables[name]), _meaning(tables[first])
+        mine, theirs = _meaning(tables[name], aside), _meaning(tables[first], aside)
         for front in sorted(key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key)):
             subject = f"{name}: {front}"
             wrong.append(Difference(subject, f"differs from {first}", theirs.get(front, "no element"), mine.get(front, "no element")))
@@ -181,9 +181,9 @@ def left_in_iptables(node: str, rules: NodeRules) -> tuple[Difference, ...]:
     return (Difference(f"{node}: iptables", "holds rules of a kube-proxy in another mode", "none", f"{len(left)} chains", left),)
 
 
-def _meaning(table: NftTable) -> dict[str, str]:
-    told = {f"{s.frontend}/{s.protocol.upper()}": _listed(frozenset(s.endpoints)) for s in table.services}
-    return told | {f"{socket}/{protocol.upper()}": verdict for (socket, protocol), verdict in table.refused.items()}
+def _meaning(table: NftTable, aside: Collection[IPAddress]) -> dict[str, str]:
+    told = {(s.frontend, s.protocol): _listed(frozenset(s.endpoints)) for s in table.services} | dict(table.refused)
+    return {f"{socket}/{protocol.upper()}": does for (socket, protocol), does in told.items() if socket.ip not in aside}
 
 
 def _listed(sockets: frozenset[Socket]) -> str:

@@ -76,12 +76,12 @@ def cell(
 
 
 def transport(trace: Trace) -> str:
-    """What carried the flow, by where its packets were captured."""
+    """What carried the flow, by where its packets were captured; one packet outside the tunnel is told, though others were inside."""
     under = trace.packets.get("underlay", ())
-    if any(p.vni is not None for p in under):
-        return "Cilium VXLAN"
-    if under:
+    if any(p.vni is None for p in under):
         return PLAIN
+    if under:
+        return "Cilium VXLAN"
     if trace.packets.get("backend-lxc"):
         return "local delivery"
     return NOT_TESTED
