@@ -37,6 +37,8 @@ def seen(**parts):
         ("tunnel", seen(routing="native"), "routing is native"),
         ("tunnel", seen(routing="tunnel", tunnel="geneve"), "the tunnel is geneve"),
         ("tunnel", EXPECTED, None),
+        ("encapsulated", seen(routing="native"), "routing is native"),
+        ("encapsulated", seen(routing="tunnel", tunnel="geneve"), None),
     ],
 )
 def test_a_set_up_is_named_that_is_not_the_needed_one(need, found, said):

@@ -35,7 +35,7 @@ def test_pod_leaves_counters(pod_flows, pod_growth, control_flows, control_growt
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.needs("per-packet")
+@pytest.mark.needs("per-packet", "encapsulated")
 @pytest.mark.conclusion(section="§7, §10.5", see=(CT, "ssh {node} 'sudo conntrack -L -d {vip}'"))
 def test_pod_translated_by_ebpf(pod_flows_to_pods, control_flows, serving, evidence):
     """Cilium's connection tracking holds each flow to the ClusterIP and to the backend; the host's conntrack holds it neither way."""
@@ -47,7 +47,7 @@ def test_pod_translated_by_ebpf(pod_flows_to_pods, control_flows, serving, evide
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.needs("per-packet")
+@pytest.mark.needs("per-packet", "encapsulated")
 @pytest.mark.conclusion(section="§8, §10.7", see=("ssh {node} 'sudo tcpdump -ni any -nn host {vip} or port 53'",))
 def test_translated_at_the_pod(remote_pod_flows, seen_at_the_tunnel, client_ip, vip, evidence):
     """The packet leaves the Pod for the ClusterIP and enters the tunnel device for the backend."""
@@ -75,7 +75,7 @@ def test_counters_count_flows(one_connection, second_connection, evidence):
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.needs("not-replaced")
+@pytest.mark.needs("not-replaced", "encapsulated")
 @pytest.mark.conclusion(section="§10.8", see=("kubectl -n kube-system exec CILIUM-POD -- cilium-dbg status --verbose", CT))
 def test_kpr_false_yet_clusterip(pod_flows_to_pods, agent_status, serving, node, evidence):
     """KubeProxyReplacement is False and socket LB is off, and yet Cilium translated this Pod's ClusterIP traffic."""
