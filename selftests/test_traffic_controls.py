@@ -8,7 +8,7 @@ import pytest
 
 from fixtures import counted, flows, paths
 from selftests import traffic_recording as recording
-from servicepath.model import expected_endpoints, growth, matrix
+from servicepath.model import expected_endpoints, growth, matrix, mode
 from servicepath.model.difference import explain
 from servicepath.model.flows import Source
 from servicepath.model.host import Interface
@@ -297,6 +297,7 @@ def cells(runs, monkeypatch):
     """The matrix of hosts and Pods for kube-dns."""
     monkeypatch.setattr(paths, "inventory_of", lambda config: None)
     monkeypatch.setattr(paths, "options_of", lambda config: None)
+    monkeypatch.setattr(paths, "mode_of", lambda config, node: mode.EXPECTED)
     monkeypatch.setattr(paths, "select_services", lambda objects, options, inventory: [SERVICE])
     monkeypatch.setattr(paths, "speaks", lambda port, inventory: "dns")
     found = paths.traffic_cells(None, KNOWN, runs)
