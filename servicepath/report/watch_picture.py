@@ -94,7 +94,8 @@ def draw(found: Summary) -> WatchPicture:
 def said(felt: Felt) -> str:
     """``3 of 12000 lost, longest gap 0.2 s; median 0.4 ms, 99 % 2 ms, longest 41 ms``."""
     if not felt.asked:
-        return f"{len(felt.broken)} broken: {', '.join(str(each.end) for each in felt.broken)}" if felt.broken else "standing connections lasted"
+        broken = ", ".join(str(each.end) for each in felt.broken)
+        return f"{len(felt.broken)} broken: {broken}" if felt.broken else "standing connections lasted"
     lost = f"{felt.lost} of {felt.asked} lost" + (f", longest gap {felt.longest_gap:.1f} s" if felt.lost else "")
     times = [f"{name} {value * 1000:.1f} ms" for name, value in (("median", felt.p50), ("99 %", felt.p99)) if value is not None]
     return f"{lost}; {', '.join(times)}" if times else lost
