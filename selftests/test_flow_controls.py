@@ -73,7 +73,7 @@ def test_a_large_packet_that_a_capture_may_have_lost_is_no_verdict(far):
     node = KNOWN.node("master")
 
     with pytest.raises(CouldNotSee, match="not whole"):
-        given(flows.sized_flows, dropping(far, "underlay"), DNS, of(far, Source.POD), (), node)
+        given(flows.sized_flows, dropping(far, "underlay"), DNS, of(far, Source.POD), (), KNOWN, node)
 
 
 def test_a_pods_flow_that_never_left_the_pod_proves_nothing(far):
