@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import shutil
 
 import pytest
@@ -101,7 +102,8 @@ def test_a_run_is_kept_with_neutral_names_from_the_start(cluster, tmp_path):
     assert then
     assert [verdict["outcome"] for verdict in told(tmp_path)] == then, live.stdout + again.stdout + again.stderr
     assert b"node-1" in kept
-    assert b"master" not in kept
+    # The stand-in for ssh asks this machine itself: where the lab is up its network namespaces are named after the lab's nodes.
+    assert b"master" not in re.sub(rb"/run/netns/\S+", b"", kept)
     assert b"192.168.55.10" not in kept
 
 
