@@ -69,7 +69,8 @@ def trace(
         elsewhere: the addresses of other nodes: what starts there is no flow of this host.
     """
     probe = flow.probe
-    host_entries = tuple(e for e in conntrack if _holds(e, probe, client, objects.pod_ips, elsewhere))
+    pods = objects.pod_ips  # made anew each time that it is asked for, and there are thousands of entries
+    host_entries = tuple(e for e in conntrack if _holds(e, probe, client, pods, elsewhere))
     cilium_entries = tuple(c for c in ct if client is not None and _is_ours(c, probe, client))
     backend = _backend(probe, host_entries, cilium_entries)
     ends = {Socket(client, probe.sport)} if client is not None else set()
