@@ -3,6 +3,7 @@
 pytest_plugins = [
     "fixtures.recorded",
     "fixtures.inventory",
+    "fixtures.garbage",
     "fixtures.connect",
     "fixtures.observe",
     "fixtures.selected",

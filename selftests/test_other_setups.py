@@ -101,7 +101,7 @@ def traced(source: Source, conntrack=(), ct=(), packets=()):
     probe = Probe("p", "host", source, DNS, Socket(VIP, 53), 20000, (), 1.0)
     client = POD if source is Source.POD else None
     index = join.PacketIndex({"underlay": Capture("enp1s0", "", tuple(packets), True)})
-    return join.trace(Flow(probe, (), None, None), client, conntrack, ct, index, Objects(), {ELSEWHERE})
+    return join.trace(Flow(probe, (), None, None), client, join.FlowTables(conntrack, ct), index, Objects(), {ELSEWHERE})
 
 
 def test_two_flows_that_masquerading_gave_one_port_towards_two_backends_are_told_apart():

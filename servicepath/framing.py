@@ -54,6 +54,7 @@ mark() { clock; printf '\n%s %s %s %s\n' "$B" "$1" "$2" "$up"; printf '\n%s %s\n
 """
 _ENDED_BY_US = frozenset({124, 137, 143})
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-+=.,:;/(){}[]<>#@*?!|&~^$\"")
+_AS_PRINTED = {byte: f"\\{byte:03o}" for byte in range(256) if byte not in _PLAIN}
 
 
 class CutOff(Exception):
@@ -118,8 +119,7 @@ def as_printf(data: bytes) -> str:
     >>> as_printf(b"50%\n")
     "printf '50\\045\\012'"
     """
-    text = "".join(chr(byte) if byte in _PLAIN else f"\\{byte:03o}" for byte in data)
-    return f"printf '{text}'"
+    return f"printf '{data.decode('latin-1').translate(_AS_PRINTED)}'"
 
 
 def _line(command: Command) -> str:

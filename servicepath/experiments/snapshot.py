@@ -55,7 +55,11 @@ printf '%s\\n' "$answer" | {filter}
 _SYNC = "grep _sync_proxy_rules_last_"
 
 _VERSIONS = """
-show() { command -v "$1" >/dev/null || return 0; printf '%s\\t%s\\n' "$1" "$("$@" 2>&1 | head -n 1)"; }
+show() {
+  command -v "$1" >/dev/null || return 0
+  said=$("$@" 2>&1); printf '%s\\t%s\\n' "$1" "${said%%
+*}"
+}
 show iptables-save -V; show iptables-nft-save -V; show iptables-legacy-save -V; show ip -V; show nft -v; show tcpdump --version
 show conntrack -V; show dig -v; show python3 -V; show nsenter -V
 """

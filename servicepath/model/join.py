@@ -12,6 +12,38 @@ from .packets import Capture, Packet
 from .services import ClusterObjects
 
 
+class FlowTables:
+    """Both flow tables by port, so that a flow's entries are found without a look at all others.
+
+    Args:
+        conntrack: the host's entries, read after the flows.
+        ct: Cilium's entries of the node, read after the flows.
+    """
+
+    def __init__(self, conntrack: Iterable[ConntrackEntry], ct: Iterable[CtEntry] = ()) -> None:
+        self._host: dict[int, list[ConntrackEntry]] = {}
+        self._replied: dict[Socket, list[ConntrackEntry]] = {}
+        self._cilium: dict[int, list[CtEntry]] = {}
+        for entry in conntrack:
+            self._host.setdefault(entry.original[0].port, []).append(entry)
+            self._replied.setdefault(entry.reply[1], []).append(entry)
+        for seen in ct:
+            for number in {seen.source.port, seen.destination.port}:
+                self._cilium.setdefault(number, []).append(seen)
+
+    def host(self, sport: int) -> Sequence[ConntrackEntry]:
+        """The host's entries that start at this port."""
+        return self._host.get(sport, ())
+
+    def replied(self, end: Socket) -> Sequence[ConntrackEntry]:
+        """The host's entries whose answers go to this client end, as masqueraded."""
+        return self._replied.get(end, ())
+
+    def cilium(self, number: int) -> Sequence[CtEntry]:
+        """Cilium's entries with this port at either end."""
+        return self._cilium.get(number, ())
+
+
 class PacketIndex:
     """Captured packets by port and DNS id, so that a flow's are found without a look at all others.
 
@@ -48,8 +80,7 @@ class PacketIndex:
 def trace(
     flow: Flow,
     client: IPAddress | None,
-    conntrack: Collection[ConntrackEntry],
-    ct: Iterable[CtEntry],
+    tables: FlowTables,
     captures: PacketIndex,
     objects: ClusterObjects,
     elsewhere: Collection[IPAddress] = (),
@@ -62,21 +93,20 @@ def trace(
     Args:
         flow: what was sent and answered.
         client: the client Pod's address; None for the host's flows.
-        conntrack: the host's entries, read after the flow.
-        ct: Cilium's entries of the node, read after the flow.
+        tables: the host's and Cilium's.
         captures: what was captured.
         objects: names the backend's node.
         elsewhere: the addresses of other nodes: what starts there is no flow of this host.
     """
     probe = flow.probe
-    pods = objects.pod_ips  # made anew each time that it is asked for, and there are thousands of entries
-    host_entries = tuple(e for e in conntrack if _holds(e, probe, client, pods, elsewhere))
-    cilium_entries = tuple(c for c in ct if client is not None and _is_ours(c, probe, client))
+    pods = objects.pod_ips  # made anew each time that it is asked for
+    host_entries = tuple(e for e in tables.host(probe.sport) if _holds(e, probe, client, pods, elsewhere))
+    cilium_entries = tuple(c for c in tables.cilium(probe.sport) if client is not None and _is_ours(c, probe, client))
     backend = _backend(probe, host_entries, cilium_entries)
     ends = {Socket(client, probe.sport)} if client is not None else set()
     ends |= {entry.reply[1] for entry in host_entries}
     # Two flows to different backends may get the same port: it need only be free towards one (nf_nat, random ports).
-    others = {frozenset(e.reply) for e in conntrack if e.reply[1] in ends and e not in host_entries}
+    others = {frozenset(e.reply) for end in ends for e in tables.replied(end) if e not in host_entries}
     packets = captures.of(probe, ends, others)
     node = objects.node_of(backend.ip) if backend else None
     return Trace(flow, host_entries, cilium_entries, backend, node, packets)

@@ -75,11 +75,8 @@ class Window:
     def _new(
         self, before: tuple[ConntrackEntry, ...], after: tuple[ConntrackEntry, ...], target: Socket, protocol: str
     ) -> int:  # fmt: skip
-        known = {(e.protocol, e.original) for e in before}
-        return sum(
-            e.original[1] == target
-            and e.protocol.upper() == protocol
-            and e.original[0].port not in self.own_ports
-            and (e.protocol, e.original) not in known
-            for e in after
+        earlier, later = (
+            [e.original[0] for e in table if e.original[1] == target and e.protocol.upper() == protocol] for table in (before, after)
         )
+        known = set(earlier)
+        return sum(source.port not in self.own_ports and source not in known for source in later)

@@ -10,12 +10,13 @@ Sample:
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import re
 from collections import Counter as Tally
 from collections.abc import Mapping
 
-from ..model.addresses import Socket
+from ..model.addresses import IPAddress, Socket
 from ..model.host import ConntrackEntry, ConntrackTable
 from ..model.rules import Counter
 from .errors import ParseError
@@ -69,8 +70,8 @@ def _entry(number: int, line: str) -> ConntrackEntry | str:
     try:
         return ConntrackEntry(
             protocol=match["protocol"].upper(),
-            original=_sockets(first),
-            reply=_sockets(second),
+            original=_sockets(first["src"], first["sport"], first["dst"], first["dport"]),
+            reply=_sockets(second["src"], second["sport"], second["dst"], second["dport"]),
             state=match["state"],
             unreplied="[UNREPLIED]" in flags,
             assured="[ASSURED]" in flags,
@@ -92,9 +93,15 @@ def _tuple(pairs: list[tuple[str, str]]) -> Mapping[str, str]:
     return found
 
 
-def _sockets(fields: Mapping[str, str]) -> tuple[Socket, Socket]:
-    source = Socket(ipaddress.ip_address(fields["src"]), port(fields["sport"]))
-    return source, Socket(ipaddress.ip_address(fields["dst"]), port(fields["dport"]))
+@functools.lru_cache(maxsize=16384)
+def _sockets(source: str, sport: str, destination: str, dport: str) -> tuple[Socket, Socket]:
+    """Remembered, since one experiment lists the same flows a dozen times."""
+    return Socket(_ip(source), port(sport)), Socket(_ip(destination), port(dport))
+
+
+@functools.lru_cache(maxsize=4096)
+def _ip(text: str) -> IPAddress:
+    return ipaddress.ip_address(text)
 
 
 def _counter(fields: Mapping[str, str]) -> Counter:

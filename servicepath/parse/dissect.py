@@ -17,6 +17,7 @@ import functools
 import ipaddress
 import struct
 from types import SimpleNamespace
+from typing import Any
 
 from ..model.addresses import IPAddress
 from ..model.packets import Header
@@ -149,8 +150,7 @@ def ip(found: Link) -> Datagram | None:
 def _ipv4(packet: bytes) -> _Network | None:
     if len(packet) < 20 or len(packet) < (packet[0] & 15) * 4 or (packet[0] & 15) < 5:
         return None
-    layer = _scapy().IP()
-    rest = layer.do_dissect(packet)
+    layer = _ipv4_header(packet[:4] + b"\0\0" + packet[6:8] + b"\0" + packet[9:10] + bytes(10))
     size = layer.ihl * 4
     # A length of 0 is a packet larger than 64 KiB on its way to segmentation (BIG TCP).
     total = layer.len or len(packet)
@@ -160,11 +160,19 @@ def _ipv4(packet: bytes) -> _Network | None:
         number=layer.proto,
         total=total,
         body_length=max(total - size, 0),
-        body=rest[: max(total - size, 0)],
+        body=packet[size : max(total, size)],
         offset=layer.frag * 8,
         more=bool(layer.flags.MF),
         dont=bool(layer.flags.DF),
     )
+
+
+@functools.lru_cache(maxsize=4096)
+def _ipv4_header(header: bytes) -> Any:
+    """Scapy's IP layer of 20 bytes; id, TTL, checksum and addresses are left zero by the caller, so that a capture holds few of them."""
+    layer = _scapy().IP()
+    layer.do_dissect(header)
+    return layer
 
 
 def _ipv6(packet: bytes) -> _Network | None:
@@ -204,9 +212,9 @@ def _transport(network: _Network) -> Datagram:
         sport, dport = struct.unpack_from("!2H", body)
         size = 8 if protocol == "UDP" else 12
     elif network.offset == 0 and protocol == "TCP" and len(body) >= 20:
-        layer = _scapy().TCP()
-        layer.do_dissect(body[: max(body[12] >> 4, 5) * 4])
-        sport, dport, flags, size = layer.sport, layer.dport, str(layer.flags), (layer.dataofs or 5) * 4
+        sport, dport = struct.unpack_from("!2H", body)
+        flags, words = _tcp_flags(body[12:14])
+        size = (words or 5) * 4
     elif network.offset == 0 and protocol in ("ICMP", "ICMPv6") and len(body) >= 8:
         icmp, size = (body[0], body[1]), 8
     header = Header(
@@ -216,6 +224,14 @@ def _transport(network: _Network) -> Datagram:
     )  # fmt: skip
     whole = protocol == "UDP" and sport is not None and not network.more and len(body) == network.body_length
     return Datagram(header, body[size:], max(network.body_length - size, 0), _checksum_ok(network) if whole else None)
+
+
+@functools.lru_cache(maxsize=1024)
+def _tcp_flags(middle: bytes) -> tuple[str, int]:
+    """The flags and the header's length, in words of four bytes, of a TCP header's 13th and 14th byte."""
+    layer = _scapy().TCP()
+    layer.do_dissect(bytes(12) + middle + bytes(6))
+    return str(layer.flags), layer.dataofs
 
 
 def _checksum_ok(network: _Network) -> bool | None:

@@ -6,21 +6,22 @@ characters, bidirectional overrides and isolates (Unicode Annex 9), zero-width c
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_KEPT = frozenset("\n\t")
+
+# What may have to be spelled out: everything but printable ASCII, newline and tab. One search of a text costs less than a look at each
+# of its characters, and a report holds more than a million.
+_DOUBTFUL = re.compile(r"[^\x20-\x7e\n\t]")
 
 
-def _spelled(character: str) -> str:
+def _spelled(found: re.Match[str]) -> str:
     """One character, or its code point in brackets when it would not be seen."""
-    if character in _KEPT or unicodedata.category(character) not in _HIDDEN_CATEGORIES:
-        return character
-    return f"⟨U+{ord(character):04X}⟩"
+    character = found[0]
+    return f"⟨U+{ord(character):04X}⟩" if unicodedata.category(character) in _HIDDEN_CATEGORIES else character
 
 
 def visible(text: str) -> str:
     """Return the text with every character that cannot be seen spelled out as ``⟨U+202E⟩``; newlines and tabs stay."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(map(_spelled, text.replace("\r\n", "\n")))
+    return _DOUBTFUL.sub(_spelled, text.replace("\r\n", "\n"))
