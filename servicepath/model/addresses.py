@@ -17,6 +17,10 @@ class Socket:
     ip: IPAddress
     port: int
 
+    def __eq__(self, other: object) -> bool:
+        """The port first: it tells most of two sockets apart at once."""
+        return isinstance(other, Socket) and self.port == other.port and self.ip == other.ip
+
     def __hash__(self) -> int:
         """Of the number; ipaddress makes text of an address for its own hash, and large clusters have ten thousands."""
         return hash((int(self.ip), self.port))

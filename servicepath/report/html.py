@@ -117,11 +117,13 @@ def own_text(name: str) -> Markup:
 def _evidence(lines: str | Iterable[str]) -> Markup:
     """Lines of evidence, each in an element of its own so that a wrapped one is told from two; counters stand out."""
     listed = lines.rstrip("\n").split("\n") if isinstance(lines, str) else lines
-    return Markup("\n").join(Markup("<span>{}</span>").format(_counters(visible(line))) for line in listed)
+    # Not by Markup's own format and join: they escape each part anew, and take half of the time of a report.
+    return Markup("\n".join(f"<span>{_counters(visible(line))}</span>" for line in listed))  # noqa: S704 - escaped in _counters
 
 
-def _counters(line: str) -> Markup:
-    return Markup(_COUNTER.sub(r"<b>\g<0></b>", str(escape(line))))  # noqa: S704 - escaped before
+def _counters(line: str) -> str:
+    """The line as HTML."""
+    return _COUNTER.sub(r"<b>\g<0></b>", str(escape(line)))
 
 
 def _seconds(took: float) -> str:
