@@ -28,6 +28,7 @@ _HEAD = re.compile(
     r"(?:(?:ipv4|ipv6)\s+\d+\s+)?(?P<protocol>\w[\w-]*)\s+(?P<number>\d+)(?:\s+(?P<timeout>\d+))?(?:\s+(?P<state>[A-Z][A-Z_0-9]*))?"
 )
 _FLAG = re.compile(r"\[[A-Z_]+\]")
+_WITH_PORTS = frozenset({"tcp", "udp", "udplite", "sctp", "dccp"})
 
 
 def parse_conntrack(text: str) -> ConntrackTable:
@@ -65,7 +66,7 @@ def _entry(number: int, line: str) -> ConntrackEntry | str:
     first, second = (_tuple(pairs[start:end]) for start, end in ((starts[0], starts[1]), (starts[1], len(pairs))))
     if "dst" not in first or "use" not in second:  # use= ends every entry; without it the line was cut off
         raise ParseError(_TOOL, number, line, "two whole tuples, and use= behind them")
-    if "sport" not in first:
+    if "sport" not in first and match["protocol"] not in _WITH_PORTS:
         return match["protocol"].upper()
     try:
         return ConntrackEntry(
