@@ -66,7 +66,8 @@ def entries(draw: st.DrawFn, form: str) -> Made:
     line += draw(st.sampled_from(["", "secctx=system_u:object_r:unlabeled_t:s0 ", "secmark=7 ", "secctx= "]))
     line += f"zone={zone} " if zone is not None and not split else ""
     line += draw(st.sampled_from(["", "delta-time=5 ", "helper=ftp ", "newfangled=x "]))
-    line += f"use={draw(st.integers(1, 9))}" + ("" if form == "kernel" else draw(st.sampled_from(["", " id=3735928559", " id=1 labels=x,y"])))
+    line += f"use={draw(st.integers(1, 9))}"
+    line += "" if form == "kernel" else draw(st.sampled_from(["", " id=3735928559", " id=1 labels=x,y"]))
     if protocol not in NUMBERS:
         return Made(line, protocol, None)
     entry = ConntrackEntry(
