@@ -22,10 +22,13 @@ from typing import Any
 from ..model.addresses import IPAddress
 from ..model.packets import Header
 
+VXLAN_LENGTH, _VNI_IS_VALID = 8, 0x08  # bytes of its header; the flag I of RFC 7348
 _IPV4, _IPV6, _NO_IP = 0x0800, 0x86DD, 0
 _VLAN = (0x8100, 0x88A8, 0x9100)
 _PROTOCOLS = {1: "ICMP", 6: "TCP", 17: "UDP", 47: "GRE", 50: "ESP", 58: "ICMPv6", 132: "SCTP"}
-_FRAGMENT, _AUTHENTICATION, _EXTENSIONS = 44, 51, (0, 43, 60)
+_FRAGMENT, _AUTHENTICATION, _EXTENSIONS, _NO_NEXT_HEADER = 44, 51, (0, 43, 60), 59
+# The bytes of a transport header that are read.
+_READ = {"UDP": 8, "SCTP": 8, "TCP": 20, "ICMP": 8, "ICMPv6": 8}
 # Link types of tcpdump.org: Ethernet; raw IP (and the numbers that BSD gives it); null and loop (four bytes of family before
 # the IP header); Linux cooked v1 and v2.
 _ETHERNET, _RAW, _NULL, _SLL, _SLL2 = 1, (12, 14, 101, 228, 229), (0, 108), 113, 276
@@ -37,25 +40,25 @@ def _scapy() -> SimpleNamespace:
     from scapy.config import conf
 
     conf.route_autoload = conf.route6_autoload = False
-    from scapy.layers import inet, inet6, l2, vxlan
+    from scapy.layers import inet, inet6, l2
 
     return SimpleNamespace(
-        Ether=l2.Ether, Dot1Q=l2.Dot1Q, CookedLinux=l2.CookedLinux, CookedLinuxV2=l2.CookedLinuxV2, VXLAN=vxlan.VXLAN,
+        Ether=l2.Ether, Dot1Q=l2.Dot1Q, CookedLinux=l2.CookedLinux, CookedLinuxV2=l2.CookedLinuxV2,
         IP=inet.IP, UDP=inet.UDP, TCP=inet.TCP, ICMP=inet.ICMP, IPv6=inet6.IPv6, Fragment=inet6.IPv6ExtHdrFragment,
     )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Link:
-    """What a link layer carries: an EtherType and the bytes behind the header."""
+    """What a link layer carries: an EtherType and the bytes behind the header; no type and no bytes where that is cut off."""
 
     ethertype: int
     payload: bytes
 
     @property
-    def is_ip(self) -> bool:
-        """IPv4 or IPv6."""
-        return self.ethertype in (_IPV4, _IPV6)
+    def may_be_ip(self) -> bool:
+        """IPv4, IPv6, or cut off before its type; a VLAN tag is one that was too short to be taken off."""
+        return self.ethertype in (_IPV4, _IPV6, *_VLAN) or (self.ethertype == _NO_IP and not self.payload)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,12 +69,14 @@ class Datagram:
         payload: the captured bytes behind the transport header.
         payload_length: how many there were on the wire.
         checksum_ok: of a whole UDP datagram; None for anything else, or where no checksum is used.
+        whole_headers: False where the capture ends before what the header's fields are read from.
     """
 
     header: Header
     payload: bytes
     payload_length: int
     checksum_ok: bool | None
+    whole_headers: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -141,19 +146,23 @@ def _raw(packet: bytes) -> Link:
     return Link({4: _IPV4, 6: _IPV6}.get(version, _NO_IP), packet)
 
 
-def ip(found: Link) -> Datagram | None:
-    """Take an IP packet apart; None for what is none, or is too short for its own header."""
-    network = {_IPV4: _ipv4, _IPV6: _ipv6}.get(found.ethertype, lambda _: None)(found.payload)
+def ip(found: Link, missing: int = 0) -> Datagram | None:
+    """Take an IP packet apart; None for what is none, or is too short for its own header.
+
+    ``missing`` bytes at its end were on the wire and not kept.
+    """
+    read = {_IPV4: _ipv4, _IPV6: _ipv6}.get(found.ethertype)
+    network = read(found.payload, missing) if read else None
     return _transport(network) if network else None
 
 
-def _ipv4(packet: bytes) -> _Network | None:
+def _ipv4(packet: bytes, missing: int) -> _Network | None:
     if len(packet) < 20 or len(packet) < (packet[0] & 15) * 4 or (packet[0] & 15) < 5:
         return None
     layer = _ipv4_header(packet[:4] + b"\0\0" + packet[6:8] + b"\0" + packet[9:10] + bytes(10))
     size = layer.ihl * 4
     # A length of 0 is a packet larger than 64 KiB on its way to segmentation (BIG TCP).
-    total = layer.len or len(packet)
+    total = layer.len or len(packet) + missing
     return _Network(
         source=ipaddress.IPv4Address(packet[12:16]),
         destination=ipaddress.IPv4Address(packet[16:20]),
@@ -175,12 +184,13 @@ def _ipv4_header(header: bytes) -> Any:
     return layer
 
 
-def _ipv6(packet: bytes) -> _Network | None:
+def _ipv6(packet: bytes, missing: int) -> _Network | None:
     if len(packet) < 40:
         return None
     layer = _scapy().IPv6()
     rest = layer.do_dissect(packet)
-    length = layer.plen or len(rest)
+    # 0 is a jumbogram, or BIG TCP; but for a packet of its header alone, which Ethernet's padding may follow.
+    length = layer.plen or (0 if layer.nh == _NO_NEXT_HEADER else len(rest) + missing)
     number, offset, more, body, behind = layer.nh, 0, False, rest[:length], length
     while (number in _EXTENSIONS or number in (_FRAGMENT, _AUTHENTICATION)) and len(body) >= 8:
         if number == _FRAGMENT:
@@ -207,23 +217,30 @@ def _ipv6(packet: bytes) -> _Network | None:
 
 def _transport(network: _Network) -> Datagram:
     protocol = _PROTOCOLS.get(network.number, str(network.number))
-    body, sport, dport, flags, icmp, size = network.body, None, None, None, None, 0
-    if network.offset == 0 and protocol in ("UDP", "SCTP") and len(body) >= 8:
+    body, length, sport, dport, flags, icmp, size = network.body, network.body_length, None, None, None, None, 0
+    wanted = _READ.get(protocol, 8 if network.number in (_FRAGMENT, _AUTHENTICATION, *_EXTENSIONS) else 0) if network.offset == 0 else 0
+    whole = len(body) >= wanted
+    if wanted and whole and protocol in ("UDP", "TCP", "SCTP"):
         sport, dport = struct.unpack_from("!2H", body)
-        size = 8 if protocol == "UDP" else 12
-    elif network.offset == 0 and protocol == "TCP" and len(body) >= 20:
-        sport, dport = struct.unpack_from("!2H", body)
+        size = 12 if protocol == "SCTP" else 8
+    if sport is not None and protocol == "TCP":
         flags, words = _tcp_flags(body[12:14])
-        size = (words or 5) * 4
-    elif network.offset == 0 and protocol in ("ICMP", "ICMPv6") and len(body) >= 8:
+        size = max(words, 5) * 4
+    elif sport is not None and protocol == "UDP":
+        # What stands behind the datagram's own length is none of it (RFC 9868). 0: a jumbogram; too much: a first fragment.
+        (own,) = struct.unpack_from("!H", body, 4)
+        length = own if 8 <= own <= length else length
+        body = body[:length]
+    elif wanted and whole and protocol in ("ICMP", "ICMPv6"):
         icmp, size = (body[0], body[1]), 8
     header = Header(
         source=network.source, destination=network.destination, protocol=protocol, sport=sport, dport=dport,
         length=network.total, tcp_flags=flags, dont_fragment=network.dont, more_fragments=network.more,
         fragment_offset=network.offset, icmp=icmp,
     )  # fmt: skip
-    whole = protocol == "UDP" and sport is not None and not network.more and len(body) == network.body_length
-    return Datagram(header, body[size:], max(network.body_length - size, 0), _checksum_ok(network) if whole else None)
+    judged = protocol == "UDP" and sport is not None and not network.more and len(body) == length
+    right = _checksum_ok(network, body) if judged else None
+    return Datagram(header, body[size:], max(length - size, 0), right, whole or len(body) >= network.body_length)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -234,12 +251,12 @@ def _tcp_flags(middle: bytes) -> tuple[str, int]:
     return str(layer.flags), layer.dataofs
 
 
-def _checksum_ok(network: _Network) -> bool | None:
+def _checksum_ok(network: _Network, datagram: bytes) -> bool | None:
     """Whether the UDP checksum over pseudo header and datagram is right (RFC 768, RFC 8200); None for 0, "not used"."""
-    if not struct.unpack_from("!H", network.body, 6)[0]:
+    if not struct.unpack_from("!H", datagram, 6)[0]:
         return None
-    body = network.body + b"\0" * (len(network.body) % 2)
-    pseudo = network.source.packed + network.destination.packed + struct.pack("!2I", len(network.body), network.number)
+    body = datagram + b"\0" * (len(datagram) % 2)
+    pseudo = network.source.packed + network.destination.packed + struct.pack("!2I", len(datagram), network.number)
     total: int = sum(struct.unpack(f"!{len(pseudo + body) // 2}H", pseudo + body))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -248,15 +265,8 @@ def _checksum_ok(network: _Network) -> bool | None:
 
 def vxlan(outer: Datagram) -> Vxlan | None:
     """Take VXLAN off a UDP datagram; None without the flag that says that the VNI is valid, or when it is cut off."""
-    if outer.header.fragment_offset or len(outer.payload) < 8:
+    if outer.header.fragment_offset or len(outer.payload) < VXLAN_LENGTH:
         return None
-    vni = _vni(outer.payload[:8])
-    return None if vni is None else Vxlan(vni, _ethernet(outer.payload[8:]))
-
-
-@functools.lru_cache(maxsize=1024)
-def _vni(header: bytes) -> int | None:
-    """Of a VXLAN header; None without the flag."""
-    layer = _scapy().VXLAN()
-    layer.do_dissect(header)
-    return int(layer.vni) if layer.flags.Instance else None
+    # Read here, since scapy 2.8 fails on a header with the flags of two extensions at once (0x8c).
+    flags, vni = outer.payload[0], int.from_bytes(outer.payload[4:7], "big")
+    return Vxlan(vni, _ethernet(outer.payload[VXLAN_LENGTH:])) if flags & _VNI_IS_VALID else None

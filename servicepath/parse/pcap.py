@@ -63,7 +63,8 @@ def parse_pcap(
         The packets in the capture's order. What is not IP is left out.
 
     Raises:
-        ParseError: for a file that is no capture or is cut off, an unknown link type, or a snap length too short for an IP header.
+        ParseError: for a file that is no capture or is cut off, an unknown link type, or a snap length too short for the outer or
+            the inner header.
     """
     packets = []
     for record in records(data):
@@ -79,13 +80,14 @@ def _packet(record: Record, interface: str, vxlan_port: int) -> Packet | None:
     link = dissect.link(record.frame, record.linktype)
     if link is None:
         raise ParseError(TOOL, record.number, f"link type {record.linktype}", "Ethernet, Linux cooked or raw IP")
-    outer = dissect.ip(link)
+    outer = _datagram(record, link)
     if outer is None:
-        if cut and link.is_ip:
-            raise ParseError(TOOL, record.number, f"{len(record.frame)} bytes kept", "a whole IP header (tcpdump -s 0)")
         return None
-    vxlan = dissect.vxlan(outer) if outer.header.protocol == "UDP" and outer.header.dport == vxlan_port else None
-    inner = dissect.ip(vxlan.inner) if vxlan else None
+    tunnel = outer.header.protocol == "UDP" and outer.header.dport == vxlan_port
+    vxlan = dissect.vxlan(outer) if tunnel else None
+    if tunnel and cut and len(outer.payload) < dissect.VXLAN_LENGTH <= outer.payload_length:
+        raise _too_short(record)
+    inner = _datagram(record, vxlan.inner) if vxlan else None
     carried = inner or outer
     message = _dns(carried.header, carried.payload) if carried is inner or not vxlan else None
     return Packet(
@@ -101,6 +103,19 @@ def _packet(record: Record, interface: str, vxlan_port: int) -> Packet | None:
         truncated=cut,
         outer_checksum_ok=None if cut else outer.checksum_ok,
     )
+
+
+def _datagram(record: Record, link: dissect.Link) -> dissect.Datagram | None:
+    """The IP packet in a frame, the outer or the inner one; None for what is none."""
+    missing = max(record.wire_length - len(record.frame), 0)
+    found = dissect.ip(link, missing)
+    if missing and (link.may_be_ip if found is None else not found.whole_headers):
+        raise _too_short(record)
+    return found
+
+
+def _too_short(record: Record) -> ParseError:
+    return ParseError(TOOL, record.number, f"{len(record.frame)} bytes kept", "whole headers (tcpdump -s 0)")
 
 
 def _dns(header: Header, payload: bytes) -> DnsMessage | None:
