@@ -1,137 +1,139 @@
 """A recording of two hundred nodes, made of the shipped one of three: ``python -m bench.recorded OUT`` makes it, the bench replays it.
 
-worker2 is copied again and again, each copy with a name, an InternalIP and a PodCIDR of its own, in the API's answers, in what the node and
-its agent said, in its captures and in all nodes' routes; its Pods come with it, but for those that serve a Service.
+It is what ``--record=FILE.tar.zst --passive`` keeps on such a cluster with two Services under test, kube-dns and resolver (five ports):
+the API's answers and each node's snapshot. worker2 is copied again and again, each copy with a name, an InternalIP, a PodCIDR, routes to
+all others and the kernel's answers for them; its client Pod comes with it, its endpoint of resolver does not. What holds on the shipped
+recording holds on this one.
 """
 
 from __future__ import annotations
 
-import copy
-import ipaddress
 import json
 import pathlib
 import re
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from fixtures.observe import lookups_of
+from servicepath.experiments import api, snapshot
 from servicepath.model.addresses import IPAddress
-from servicepath.recording import storage
-from servicepath.redact.packets import PCAP, Packets
+from servicepath.model.chain_names import endpoint_chain
+from servicepath.parse.kubernetes import parse_kubernetes
+from servicepath.recording import codec, storage
+from servicepath.selection import select_services
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-SHIPPED = ROOT / "selftests" / "data" / "recordings" / "healthy.tar.zst"
+SHIPPED = pathlib.Path(__file__).resolve().parent.parent / "selftests" / "data" / "recordings" / "healthy.tar.zst"
 NODES = 200
 _COPIED, _NUMBER = "worker2", 2
+_ENDPOINT = "10.42.2.152"  # of resolver, on the copied node: it is there once
+_PEER, _PEER_PORT = "kube-system/hubble-peer:peer-service", 4244  # internalTrafficPolicy Local: to each node its own endpoint
+_API = ("api/discover-1/", "api/meanwhile-1/")
+_ROUND = "snapshot-1"
 
-
-class _Moved:
-    """Addresses of the copied node → those of its copy; everything else stays."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-
-    def ip(self, ip: IPAddress) -> IPAddress:
-        """The copy's address."""
-        return ipaddress.ip_address(moved(str(ip), self._number))
-
-    def mac(self, mac: bytes) -> bytes:
-        """MAC addresses may be the same on two nodes."""
-        return mac
-
-
-class _Same:
-    def message(self, message: bytes) -> bytes:
-        """A DNS message as it is."""
-        return message
+Files = Mapping[str, bytes]
 
 
 def moved(text: str, number: int) -> str:
     """Text of the copied node as its copy would have printed it: nodes .10 to .12 are the lab's own, .254 is its client."""
-    text = re.sub(r"\b10\.42\.2\.(?=\d)", f"10.42.{number}.", text)
+    text = re.sub(rf"\b(?!{re.escape(_ENDPOINT)}\b)10\.42\.{_NUMBER}\.(?=\d)", f"10.42.{number}.", text)
     text = re.sub(r"\b192\.168\.55\.12\b", f"192.168.55.{number + 10}", text)
+    text = text.replace(_peer_chain(_NUMBER), _peer_chain(number))
     return text.replace(_COPIED, f"worker{number}")
 
 
-def make(files: dict[str, bytes], nodes: int = NODES) -> Iterator[tuple[str, bytes]]:
+def _peer_chain(number: int) -> str:
+    return endpoint_chain(_PEER, "TCP", f"192.168.55.{number + 10}:{_PEER_PORT}")
+
+
+def make(files: Files, nodes: int = NODES) -> Iterator[tuple[str, bytes]]:
     """The files of the larger recording."""
     numbers = range(_NUMBER + 1, nodes)  # master, worker1 and worker2 are there
-    routes = [_route(number) for number in numbers]
-    for name, content in files.items():
-        kind, node = ("api", "") if name.startswith("api/") else [*name.split("/"), ""][:2]
-        if name == "recording.yaml":
-            more = b"".join(b"    worker%d: {}\n" % number for number in numbers)
-            yield name, content.replace(b"    worker2: {}\n", b"    worker2: {}\n" + more)
-        elif kind == "api" and name.endswith(("/nodes.out", "/ciliumnodes.out", "/pods.out")):
-            yield name, _listed(content, numbers)
-        else:
-            content = _with_routes(content, routes) if name.endswith("/ip-route.out") and node != "lan-client" else content
-            yield name, content
-            if node == _COPIED:
-                yield from ((moved(name, number), _copied(content, number)) for number in numbers)
+    answers = {name: _listed(name, content, numbers) for name, content in files.items() if name.startswith(_API)}
+    yield codec.HEAD, _head(files[codec.HEAD], numbers)
+    yield from answers.items()
+    head = codec.decode({codec.HEAD: files[codec.HEAD]}, "the shipped recording").head
+    objects = parse_kubernetes({name: json.loads(answers[f"{_API[0]}{name}.out"]) for name in _documents(answers)})
+    services = select_services(objects, head.options, head.inventory)
+    for node in objects.nodes:
+        number = int(node.name.removeprefix("worker")) if node.name.startswith("worker") else 0
+        wanted = tuple(dict.fromkeys(lookups_of(node.name, objects, services)))
+        yield from _node(files, node.name, number, wanted, numbers)
 
 
-def _copied(content: bytes, number: int) -> bytes:
-    if content[:4] in PCAP:
-        return Packets(_Moved(number), _Same()).capture(content)  # type: ignore[arg-type]  # as much of both as captures need
-    return moved(content.decode("utf-8", "surrogateescape"), number).encode("utf-8", "surrogateescape")
+def _documents(answers: Files) -> Iterable[str]:
+    return (name for name in (*api.PATHS, "cilium-config") if f"{_API[0]}{name}.out" in answers)
 
 
-def _route(number: int) -> dict[str, Any]:
-    return {"dst": f"10.42.{number}.0/24", "dev": "cilium_host", "protocol": "kernel", "flags": [], "metrics": [{"mtu": 1450}]}
+def _head(content: bytes, numbers: range) -> bytes:
+    more = "".join(f"    worker{number}: {{}}\n" for number in numbers)
+    text = content.decode().replace("    worker2: {}\n", f"    worker2: {{}}\n{more}").replace("  lan_client: {}\n", "")
+    return text.replace("passive: false", "passive: true").replace("disruptive: true", "disruptive: false").encode()
 
 
-def _with_routes(content: bytes, routes: list[dict[str, Any]]) -> bytes:
-    listed = json.loads(content)
+def _node(files: Files, name: str, number: int, wanted: Iterable[IPAddress], numbers: range) -> Iterator[tuple[str, bytes]]:
+    """One node's snapshot; the kernel's answer for what it was not asked is like that for another node's address."""
+    source = _COPIED if number in numbers else name
+    place = f"nodes/{source}/{_ROUND}/"
+    said = {file.removeprefix(place): content for file, content in files.items() if file.startswith(place)}
+    if number in numbers:
+        said = {file: moved(content.decode(), number).encode() for file, content in said.items()}
+        said["pod-namespaces.out"] = b"".join(
+            line for line in said["pod-namespaces.out"].splitlines(keepends=True) if not line.startswith(_ENDPOINT.encode())
+        )
+    others = [other for other in (_NUMBER, *numbers) if other != number]
+    said["ip-route.out"] = _with_routes(said["ip-route.out"], others)
+    like = "10.42.1.150" if name != "worker1" else "10.42.0.102"  # the CiliumInternalIPs of worker1 and master
+    asked = json.loads(said["_round.json"])
+    for ip in wanted:
+        file = snapshot.lookup_name(ip)
+        if f"{file}.out" not in said:
+            for end in (".out", ".json"):
+                said[f"{file}{end}"] = said[f"route-get-{like}{end}"].replace(like.encode(), str(ip).encode())
+            asked["commands"].append(file)
+    said["_round.json"] = json.dumps(asked).encode()
+    yield from ((f"nodes/{name}/{_ROUND}/{file}", content) for file, content in said.items())
+
+
+def _with_routes(content: bytes, others: Iterable[int]) -> bytes:
+    """The node's listing with a route to each other node's PodCIDR, where it has none."""
+    listed: list[dict[str, Any]] = json.loads(content)
     like = next(route for route in listed if route.get("metrics") and route["dst"].startswith("10.42."))
-    more = [route | {"gateway": like["gateway"], "prefsrc": like["prefsrc"]} for route in routes]
+    there = {route["dst"] for route in listed}
+    more = [like | {"dst": f"10.42.{other}.0/24"} for other in others if f"10.42.{other}.0/24" not in there]
     return json.dumps([*listed, *more]).encode()
 
 
-def _listed(content: bytes, numbers: range) -> bytes:
-    document = json.loads(content)
-    mine = [item for item in document["items"] if _COPIED in (item["metadata"]["name"], (item.get("spec") or {}).get("nodeName"))]
-    mine = [item for item in mine if (item["metadata"].get("labels") or {}).get("app") != "resolver"]
-    for number in numbers:
-        for item in mine:
-            text = moved(json.dumps(copy.deepcopy(item)), number)
-            found = json.loads(text)
-            if not found["metadata"]["name"].endswith(f"worker{number}"):
-                found["metadata"]["name"] += f"-{number}"
-            document["items"].append(found)
+def _listed(name: str, content: bytes, numbers: range) -> bytes:
+    """An answer of the API, with the copies' objects."""
+    kind = name.rpartition("/")[2]
+    if kind in ("nodes.out", "ciliumnodes.out", "pods.out"):
+        document = json.loads(content)
+        mine = [item for item in document["items"] if _COPIED in (item["metadata"]["name"], (item.get("spec") or {}).get("nodeName"))]
+        mine = [item for item in mine if (item["metadata"].get("labels") or {}).get("app") != "resolver"]
+        document["items"] += [_copied(item, item["metadata"], number) for number in numbers for item in mine]
+    elif kind == "endpointslices.out":
+        document = json.loads(content)
+        peers = next(item["endpoints"] for item in document["items"] if item["metadata"]["name"].startswith("hubble-peer-"))
+        mine = [endpoint for endpoint in peers if endpoint["nodeName"] == _COPIED]
+        peers += [_copied(endpoint, endpoint["targetRef"], number) for number in numbers for endpoint in mine]
+    else:
+        return content
     return json.dumps(document).encode()
 
 
-def replay() -> dict[str, float]:
-    """Make it, and judge it as a user does; wall seconds, CPU seconds and verdicts."""
-    with tempfile.TemporaryDirectory() as folder:
-        made = pathlib.Path(folder) / "two-hundred"
-        storage.store(make(storage.files_of(SHIPPED)), made)
-        size = sum(path.stat().st_size for path in made.rglob("*") if path.is_file()) / 1024**2
-        started, before = time.monotonic(), _children()
-        command = [sys.executable, "-m", "pytest", f"--replay={made}", f"--reports={folder}/reports", "-q", str(ROOT / "tests")]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        if done.returncode not in (0, 1):
-            raise SystemExit(f"bench: the replay of {NODES} nodes failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-        facts = json.loads((pathlib.Path(folder) / "reports" / "facts.json").read_text(encoding="utf-8"))
-        counts = {f"verdicts {outcome}": 0.0 for outcome in ("passed", "failed", "error", "skipped")}
-        for verdict in facts["verdicts"]:
-            counts[f"verdicts {verdict['outcome']}"] += 1
-        return {"wall": time.monotonic() - started, "CPU": _children() - before, "MiB of plain files": size, **counts}
+def _copied(item: dict[str, Any], named: Mapping[str, str], number: int) -> dict[str, Any]:
+    """An object of the copied node as that of a copy; a name that does not end with the node's gets the copy's number."""
+    old = named["name"]
+    new = old if old.endswith(_COPIED) else f"{old}-{number}"
+    copy: dict[str, Any] = json.loads(moved(json.dumps(item).replace(f'"name": "{old}"', f'"name": "{new}"'), number))
+    return copy
 
 
-def _children() -> float:
-    import resource
-
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def write(path: pathlib.Path, nodes: int = NODES) -> None:
+    """Make it, in a folder or packed."""
+    storage.store(make(storage.files_of(SHIPPED), nodes), path)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        storage.store(make(storage.files_of(SHIPPED)), pathlib.Path(sys.argv[1]))
-    else:
-        print(json.dumps(replay()))
+    write(pathlib.Path(sys.argv[1]), *map(int, sys.argv[2:]))
