@@ -10,6 +10,7 @@ pytest_plugins = [
     "fixtures.facts",
     "fixtures.standing",
     "fixtures.rule_facts",
+    "fixtures.endpoints",
     "fixtures.host_facts",
     "fixtures.setup",
     "fixtures.dataplanes",

@@ -64,6 +64,11 @@ def port(service):
 
 
 @pytest.fixture
+def endpoint_objects(objects):
+    return objects
+
+
+@pytest.fixture
 def objects(service, spoiled):
     endpoint = Endpoint(
         "kube-system", "kube-dns", "kube-dns-abc", sample.ip("10.42.1.113"), True, True, False, "worker1", None, {("dns", "UDP"): 53}

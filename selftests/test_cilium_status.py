@@ -4,6 +4,7 @@ import csv
 import ipaddress
 import json
 import pathlib
+import re
 
 import pytest
 
@@ -109,6 +110,23 @@ def test_version_and_hostns_only_of_json():
     status = parse_status(json.dumps(data))
 
     assert (status.version, status.socket_lb, status.socket_lb_hostns_only) == ("1.19.1", True, False)
+
+
+@pytest.mark.parametrize(
+    ("word", "line", "encryption"),
+    [
+        ("Disabled", "Disabled", "disabled"),
+        ("Wireguard", "Wireguard         [NodeEncryption: Disabled, cilium_wg0 (Pubkey: k=, Port: 51871, Peers: 2)]", "wireguard"),
+        ("IPsec", "IPsec", "ipsec"),
+    ],
+)
+def test_encryption_is_read_in_both_forms(word, line, encryption):
+    data = json.loads((REAL / "status.json").read_text())
+    data["encryption"] = {"mode": word}
+    text = re.sub(r"(?m)^(Encryption: +).*$", rf"\g<1>{line}", (REAL / "status-verbose.txt").read_text())
+
+    assert parse_status(json.dumps(data)).encryption == encryption
+    assert parse_status(text).encryption == encryption
 
 
 def test_what_kubectl_says_first_is_passed_over():

@@ -170,6 +170,13 @@ def test_nothing_of_another_mode_is_left():
     assert modes.leftovers("n", found(), clean, ("ip filter", "inet firewalld")) == ()
 
 
+def test_nothing_is_called_left_over_by_a_kube_proxy_that_was_not_heard():
+    devices = (interface("kube-ipvs0", "dummy"),)
+    assert modes.leftovers("n", found(proxy_mode=None), devices, ("ip kube-proxy",)) == ()
+    replaced = dataclasses.replace(found(proxy_mode=None), kpr="True")
+    assert len(modes.leftovers("n", replaced, devices, ("ip kube-proxy",))) == 2, "with Cilium in its place there is none"
+
+
 def test_leftovers_are_named():
     both = (interface("kube-ipvs0", "dummy"), interface("vxlan.calico", "vxlan", 4789))
     wrong = {difference.subject for difference in modes.leftovers("n", found(), both, ("ip kube-proxy",))}

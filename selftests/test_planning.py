@@ -202,12 +202,22 @@ def test_a_client_pod_without_an_address_of_the_family_sends_nothing_there():
     assert {p.source for p in found.probes} == {Source.HOST}
 
 
-def test_another_attempt_has_other_source_ports_and_all_else_the_same():
+def test_another_attempt_has_other_source_ports_and_queries_and_all_else_the_same():
     first = plan(usual(), WEB)
     again = planning.renewed(first, frozenset())
 
+    def same(of):
+        return [dataclasses.replace(p, sport=0, queries=()) for p in of.probes]
+
+    def asked(of):
+        return [(q.question.lower(), len(q.payload)) for p in of.probes for q in p.queries]
+
     assert not {p.sport for p in first.probes} & {p.sport for p in again.probes}
-    assert [dataclasses.replace(p, sport=0) for p in again.probes] == [dataclasses.replace(p, sport=0) for p in first.probes]
+    assert same(again) == same(first)
+    assert asked(again) == asked(first)
+    ids = [(old.dns_id, old.question) == (new.dns_id, new.question) for a, b in zip(first.probes, again.probes, strict=True)
+           for old, new in zip(a.queries, b.queries, strict=True)]  # fmt: skip
+    assert not any(ids), "a late answer to the first attempt's query would count as one to the second's"
 
 
 def conntrack_lists(tmp_path, *addresses):

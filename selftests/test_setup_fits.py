@@ -37,6 +37,10 @@ def seen(**parts):
         ("tunnel", seen(routing="native"), "routing is native"),
         ("tunnel", seen(routing="tunnel", tunnel="geneve"), "the tunnel is geneve"),
         ("tunnel", EXPECTED, None),
+        ("readable", seen(encryption="disabled"), None),
+        ("readable", seen(), None),
+        ("readable", seen(encryption="wireguard"), "what goes to other nodes is encrypted by Cilium (wireguard)"),
+        ("readable", seen(encryption="ipsec"), "what goes to other nodes is encrypted by Cilium (ipsec)"),
         ("encapsulated", seen(routing="native"), "routing is native"),
         ("encapsulated", seen(routing="tunnel", tunnel="geneve"), None),
     ],
@@ -77,3 +81,14 @@ def test_what_the_inventory_pins_is_expected(monkeypatch):
     assert "socket LB is on" in other(monkeypatch, "not-replaced", socket_lb=True)
     assert other(monkeypatch, "nftables", proxy_mode="nftables") is None
     assert other(monkeypatch, "replaced", kube_proxy_replacement="True") is None
+
+
+@pytest.mark.parametrize(("config", "said"), [({"enable-endpoint-routes": "true"}, "endpoint routes are on"), ({}, None), (None, None)])
+def test_endpoint_routes_let_the_hosts_stack_carry_pods_packets(monkeypatch, config, said):
+    request = Request()
+    request.getfixturevalue = lambda name: type("Objects", (), {"cilium_config": config})
+    monkeypatch.setattr(setup, "_seen", lambda *_: seen(routing="tunnel", tunnel="vxlan"))
+
+    found = setup._other_setup(request, None, "untracked")
+
+    assert found is None if said is None else found.startswith(said)

@@ -19,7 +19,7 @@ MINE = (
 @pytest.fixture(scope="module")
 def outcomes():
     """Way of spoiling → test → outcome, of those that are not passed; one run for all."""
-    plugins = ("-p", "fixtures.host_facts", "-p", "standing_facts")
+    plugins = ("-p", "fixtures.host_facts", "-p", "fixtures.endpoints", "-p", "standing_facts")
     command = (sys.executable, "-m", "pytest", "--noconftest", *plugins, "-v", "--tb=no", "-k", " or ".join(MINE), *TESTS)
     environment = os.environ | {"PYTHONPATH": str(ROOT / "selftests")}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)

@@ -86,9 +86,9 @@ RED = {
 UNSEEN = {
     "the underlay's capture lost the answers": (UNDERLAY, "holds not both directions"),
     "the client's capture lost the questions": ({"translated_at_the_pod"}, "holds not both directions"),
-    "tcpdump dropped packets": (UNDERLAY | {"translated_at_the_pod", "full_size_packet"}, "is not whole"),
+    "tcpdump dropped packets": (UNDERLAY | {"translated_at_the_pod", "full_size_packet", "path_matrix"}, "is not whole"),
     "tcpdump dropped packets at the tunnel": ({"local_backend_untunnelled"}, "the capture on cilium_vxlan is not whole"),
-    "the underlay's capture is cut off": (UNDERLAY | {"full_size_packet"}, "capture-underlay"),
+    "the underlay's capture is cut off": (UNDERLAY | {"full_size_packet", "path_matrix"}, "capture-underlay"),
     "the Pod's sender is cut off": (set(ALL) - DISRUPTIVE, "send-pod-pod: probe sender"),
     "the control flow is not counted": ({"pod_leaves_counters"}, "the control flow was not counted"),
     "the control flow is not in conntrack": ({"pod_leaves_counters", "pod_translated_by_ebpf"}, "absence proves nothing"),
@@ -101,6 +101,9 @@ UNSEEN = {
         {name for name in ALL if name.startswith("host_")} | {"no_clusterip_inside"}, "was not sent: source port"
     ),
     "somebody begins a flow while counters are read": ({"host_counted_by_iptables", "host_marked_for_masquerade"}, "1 flows of others"),
+    "somebody used a source port before": (
+        {name for name in ALL if name.startswith("host_")} | {"no_clusterip_inside"}, "was in use before: the host's conntrack may hold two"
+    ),
     "the underlay's MTU is not listed": ({"full_size_packet"}, "the MTU of enp1s0"),
     "the node could not be reached": (set(ALL) - DISRUPTIVE, "ssh: timed out"),
     "the temporary address was in use before": ({"dataplanes_follow"}, "was in use before"),

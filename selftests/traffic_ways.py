@@ -233,6 +233,7 @@ OF_MASTER = {
     "the counters are cut off": lambda s: s.edit("cut-2-nat", lambda text: text[: len(text) // 2]),
     "a host flow could not be sent": lambda s: s.flow("send-host-host", answers=[], unsent=True, error="Address already in use"),
     "somebody begins a flow while counters are read": lambda s: s.conntrack("cut-1-conntrack-2", "192.168.55.10", 50000),
+    "somebody used a source port before": lambda s: s.conntrack("cut-0-conntrack-.", "192.168.55.11", s.sport("host")),
     "the underlay's MTU is not listed": lambda s: setattr(s, "interfaces", s.interfaces.replace("enp1s0", "enp9s0")),
     "the node has no client Pod": lambda s: s.without_client(),
     "the node could not be reached": lambda s: setattr(s, "said", None),

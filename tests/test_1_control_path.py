@@ -16,12 +16,12 @@ AGENT = "kubectl -n kube-system exec CILIUM-POD -- cilium-dbg"
         "kubectl -n {namespace} get pods -o wide",
     ),
 )
-def test_endpoints_ready(objects, judged_service, port, exhibit):
+def test_endpoints_ready(endpoint_objects, judged_service, port, exhibit):
     """The Service's endpoints with ready=true are exactly the ready Pods that its selector matches."""
-    lines = judge_endpoints.describe(objects, judged_service)
+    lines = judge_endpoints.describe(endpoint_objects, judged_service)
     exhibit.show("Endpoints, and the Pods that the selector matches", lines, command="kubectl get endpointslices,pods --output wide")
 
-    wrong = judge_endpoints.judge_endpoints(objects, judged_service, port)
+    wrong = judge_endpoints.judge_endpoints(endpoint_objects, judged_service, port)
 
     assert not wrong, explain(wrong)
 

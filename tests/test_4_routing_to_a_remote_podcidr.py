@@ -49,7 +49,7 @@ def test_tunnel_mtu(routing, interfaces, expected_mtu, remote_cilium_nodes, node
 
 
 @pytest.mark.traffic
-@pytest.mark.needs("tunnel")
+@pytest.mark.needs("tunnel", "readable")
 @pytest.mark.conclusion(
     section="§5",
     see=(

@@ -54,6 +54,7 @@ def test_host_translated_by_conntrack(host_flows, serving, cilium_internal_ips, 
     assert not wrong, explain(wrong)
 
 
+@pytest.mark.needs("readable")
 @pytest.mark.conclusion(section="§8", see=(DIG, "ssh {node} 'sudo timeout 15 tcpdump -ni enp1s0 -nn -vv udp port 8472'"))
 def test_host_sees_the_clusterip(wired_host_flows, vip, evidence):
     """The host's application sees the answer come from the ClusterIP, while the wire shows the backend."""

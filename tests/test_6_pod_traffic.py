@@ -35,7 +35,7 @@ def test_pod_leaves_counters(pod_flows, pod_growth, control_flows, control_growt
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.needs("per-packet", "encapsulated")
+@pytest.mark.needs("per-packet", "untracked")
 @pytest.mark.conclusion(section="§7, §10.5", see=(CT, "ssh {node} 'sudo conntrack -L -d {vip}'"))
 def test_pod_translated_by_ebpf(pod_flows_to_pods, control_flows, serving, evidence):
     """Cilium's connection tracking holds each flow to the ClusterIP and to the backend; the host's conntrack holds it neither way."""

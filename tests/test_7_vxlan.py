@@ -5,7 +5,7 @@ import pytest
 from servicepath.model import judge_wire
 from servicepath.model.difference import explain
 
-pytestmark = [pytest.mark.traffic, pytest.mark.needs("tunnel")]
+pytestmark = [pytest.mark.traffic, pytest.mark.needs("tunnel", "readable")]
 
 TCPDUMP = "ssh {node} 'sudo timeout 15 tcpdump -ni enp1s0 -nn -vv udp port 8472'"
 

@@ -7,7 +7,7 @@ from servicepath.model.difference import explain
 
 
 @pytest.mark.traffic
-@pytest.mark.needs("tunnel")
+@pytest.mark.needs("tunnel", "readable")
 @pytest.mark.conclusion(section="§4, §9, §10.9", see=("# the commands of host traffic, Pod traffic, VXLAN and the LAN host",))
 def test_path_matrix(path_cells, exhibit):
     """Source (host, Pod, LAN host) × frontend: who translated, what transported, each cell from its own measurement."""

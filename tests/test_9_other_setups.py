@@ -38,7 +38,7 @@ def test_nft_alone(node, both_read, nft_table, exhibit):
 
 
 @pytest.mark.traffic
-@pytest.mark.needs("socket-lb")
+@pytest.mark.needs("socket-lb", "readable")
 @pytest.mark.conclusion(section="§6, §10.4", see=(DIG, "ssh {node} 'sudo conntrack -L -d {vip}'"))
 def test_host_translated_at_connect(wired_host_flows, serving, evidence):
     """With socket LB the host's flow is translated before it is a packet: the host's conntrack and the wire know the backend alone."""

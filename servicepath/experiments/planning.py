@@ -98,13 +98,14 @@ def plan(
 
 
 def renewed(old: NodePlan, used: Container[int]) -> NodePlan:
-    """The same plan with other source ports, for another attempt: an old port's flow would be no new one.
+    """The same plan with other source ports and DNS ids, for another attempt: an old port's flow would be no new one.
 
     Each cut reads the counters several times: what disturbed the first attempt may be somebody who begins flows all the time.
     """
     mine = {p.sport for p in old.probes}
     fresh = (port for port in probe.source_ports(used) if port not in mine)
-    probes = tuple(dataclasses.replace(p, sport=next(fresh)) for p in old.probes)
+    # New ids and spellings, too: a late answer to the first attempt's query is none to this one's.
+    probes = tuple(dataclasses.replace(p, sport=next(fresh), queries=tuple(map(probe.again, p.queries))) for p in old.probes)
     return dataclasses.replace(old, probes=probes, readings=READINGS_AGAIN)
 
 

@@ -80,6 +80,13 @@ def query(name: str, kind: str = "A", *, size: int | None = None) -> Query:
     return Query(message.id, f"{question.name} {dns.rdatatype.to_text(question.rdtype)}", payload)
 
 
+def again(old: Query) -> Query:
+    """A query for the same, as long as the old one, with another id and spelling."""
+    name, _, kind = old.question.lower().rpartition(" ")
+    bare = query(name, kind.upper())
+    return bare if len(bare.payload) == len(old.payload) else query(name, kind.upper(), size=len(old.payload))
+
+
 def flow_count(endpoints: int, least: int) -> int:
     """How many flows to send so that each of ``endpoints`` equally likely backends is hit almost surely; at least ``least``."""
     if endpoints < 2:

@@ -25,6 +25,7 @@ class AgentStatus:
         masquerading: as printed (``IPTables [IPv4: Enabled, IPv6: Disabled]``).
         devices: device name → its addresses, from the proxy replacement's device list.
         cluster_health: ``3/3 reachable``; only text has it.
+        encryption: of packets between nodes: ``disabled``, ``ipsec``, ``wireguard``.
     """
 
     version: str | None
@@ -39,6 +40,7 @@ class AgentStatus:
     devices: Mapping[str, tuple[IPAddress, ...]]
     cluster_health: str | None = None
     ipam: str | None = None
+    encryption: str | None = None
     raw: str = dataclasses.field(default="", compare=False)
 
 

@@ -143,7 +143,10 @@ def unexplained(found: Growth, window: Window, vip: IPAddress, ours: Sequence[Fl
     over = counts.pop() - known
     if over <= 0:
         return None
-    return f"{over} more were counted than the {known} flows in conntrack, and none of ours can be one: others' packets were dropped"
+    return (
+        f"{over} more were counted than the {known} flows in conntrack, and all of ours were answered: others' packets were dropped, "
+        "or an entry had expired"
+    )
 
 
 def first_packet_length(trace: Trace) -> int | None:

@@ -36,6 +36,7 @@ class Mode:
         tunnel: vxlan or geneve; None under native routing.
         hostns_only: whether socket LB leaves Pods' sockets alone (``socketLB.hostNamespaceOnly``), so that theirs are translated packet
             by packet; never expected, only found.
+        encryption: of packets between nodes (disabled, ipsec, wireguard); never expected, only found.
     """
 
     proxy_mode: str | None
@@ -46,6 +47,7 @@ class Mode:
     routing: str | None
     tunnel: str | None
     hostns_only: bool | None = None
+    encryption: str | None = None
 
 
 EXPECTED = Mode("iptables", True, "False", False, True, "tunnel", "vxlan")
@@ -212,13 +214,15 @@ def leftovers(
     """
     interfaces = tuple(interfaces)
     wrong = []
-    if found.proxy_mode != "ipvs":
+    # A kube-proxy that is there and was not heard may be in any mode.
+    known = found.proxy_mode is not None or found.kpr in REPLACING
+    if known and found.proxy_mode != "ipvs":
         wrong += [
             Difference(f"{node}: interface {i.name}", "left of kube-proxy in ipvs mode", "no such interface", str(i), (i.raw or str(i),))
             for i in interfaces
             if i.name == "kube-ipvs0"
         ]
-    if found.proxy_mode != "nftables":
+    if known and found.proxy_mode != "nftables":
         wrong += [
             Difference(f"{node}: nft table {table}", "left of kube-proxy in nftables mode", "no such table", table)
             for table in nft_tables

@@ -111,6 +111,7 @@ def _of_json(text: str) -> AgentStatus:
         # The list of addresses starts with empty strings (pkg/status of 1.19 makes it too long).
         devices={device.text("name"): _ips(device.texts("ip")) for device in replacement.children("deviceList")},
         ipam=(data.child("ipam").optional_text("status") or "").strip(" ,") or None,
+        encryption=_lower(data.child("encryption").optional_text("mode")),
         raw=text,
     )
 
@@ -153,6 +154,8 @@ def _of_text(text: str) -> AgentStatus:
         devices=devices,
         cluster_health=(top.get("Cluster health", (0, ""))[1].partition("  ")[0].strip() or None),
         ipam=top.get("IPAM", (0, ""))[1].strip(" ,") or None,
+        # "Wireguard       [NodeEncryption: Disabled, cilium_wg0 (Pubkey: …)]"
+        encryption=_lower(next(iter(top.get("Encryption", (0, ""))[1].split()), None)),
         raw=text,
     )
 
