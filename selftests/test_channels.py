@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import pathlib
 import shlex
 import threading
@@ -95,6 +96,21 @@ def test_sockets_have_a_short_path_even_where_temporary_files_have_a_long_one(mo
     assert folder.path.stat().st_mode & 0o077 == 0
     folder.remove()
     assert not folder.path.exists()
+
+
+def test_the_folder_of_a_run_that_was_killed_is_removed_by_a_later_one(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    gone, alive = 2**22 + 1, os.getpid()  # no process has a number that high (kernel.pid_max)
+    old = {name: tmp_path / name for name in (f"sp-{gone}-aaaaaaaa", f"sp-{alive}-bbbbbbbb", "sp-mine-cccccccc", f"other-{gone}-dddd")}
+    young = tmp_path / f"sp-{gone}-eeeeeeee"
+    for folder in (*old.values(), young):
+        folder.mkdir()
+    for folder in old.values():
+        os.utime(folder, (0, 0))
+
+    SocketFolder().remove()
+
+    assert sorted(tmp_path.iterdir()) == sorted([*list(old.values())[1:], young])
 
 
 def test_closing_tells_the_master_to_exit(ssh, sockets):

@@ -7,11 +7,14 @@ set on top of it.
 from __future__ import annotations
 
 import dataclasses
+import os
 import pathlib
 import shlex
 import shutil
+import stat
 import tempfile
 import threading
+import time
 import urllib.parse
 
 from testinfra.backend.ssh import SshBackend
@@ -25,6 +28,8 @@ CONNECT_TIMEOUT = 10  # seconds; sshd behind a busy small machine takes up to 5
 # ssh puts 17 characters of its own behind ControlPath while it makes the socket; a socket's path holds 108 with its NUL
 # (104 on macOS and the BSDs).
 _SOCKET_PATH_LIMIT = 104 - 18
+# Seconds. Not sooner: a process in another container that shares /tmp has a number of its own.
+FORSAKEN_AFTER = 24 * 3600
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,13 +43,19 @@ class SshLogin:
 
 
 class SocketFolder:
-    """A private folder for the sockets of multiplexed connections, short enough for a socket's path."""
+    """A private folder for the sockets of multiplexed connections, short enough for a socket's path.
+
+    A run that was killed leaves its folder behind; the next one removes it. The connections in it have ended by themselves.
+    """
 
     def __init__(self) -> None:
         base = tempfile.gettempdir()
-        if len(base) + len("/sp-12345678/99") > _SOCKET_PATH_LIMIT:
+        if len(base) + len("/sp-4194304-12345678/99") > _SOCKET_PATH_LIMIT:
             base = "/tmp"  # noqa: S108  (mkdtemp makes a folder of its own in it, mode 0700)
-        self.path = pathlib.Path(tempfile.mkdtemp(prefix="sp-", dir=base))
+        for folder in pathlib.Path(base).glob("sp-*-*"):
+            if _forsaken(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix=f"sp-{os.getpid()}-", dir=base))
         self._count = 0
         self._lock = threading.Lock()
 
@@ -57,6 +68,17 @@ class SocketFolder:
     def remove(self) -> None:
         """Remove the folder; the masters must have been told to exit before."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _forsaken(folder: pathlib.Path) -> bool:
+    """Whether a run of ours made this folder that is gone: its process is, and for longer than a run takes to begin."""
+    number = folder.name.split("-")[1]
+    try:
+        status = folder.lstat()
+    except FileNotFoundError:
+        return False
+    ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and number.isdecimal()
+    return ours and time.time() - status.st_mtime > FORSAKEN_AFTER and not pathlib.Path(f"/proc/{number}").exists()
 
 
 class LimitedSshBackend(LimitedBackend, SshBackend):  # type: ignore[misc]  # testinfra publishes no types
