@@ -6,6 +6,8 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
+# After pytest: what sudo made in this folder belongs to whoever called it; the exit status stays pytest's.
+GIVE_BACK = status=$$?; [ -z "$$SUDO_UID" ] || chown -hR --from=root "$$SUDO_UID:$$SUDO_GID" .; exit $$status
 
 .PHONY: browser help check test upgrades doctor bench faults soak lint lab-up lab-down packages clean
 
@@ -15,10 +17,10 @@ help: ## list the targets
 check: packages $(VENV)/.ready ## a real cluster on this machine, and every conclusion asserted on it (root)
 	@$(PY) -m lab up
 	@echo "the lab stays up after this; to remove it: make lab-down"
-	@$(PY) -m pytest --disruptive
+	@$(PY) -m pytest --disruptive; $(GIVE_BACK)
 
 test: browser $(VENV)/.ready ## the project's own tests: offline, and on the lab (root)
-	@$(PY) -m pytest selftests
+	@$(PY) -m pytest selftests; $(GIVE_BACK)
 
 upgrades: browser $(VENV)/.ready ## change the lab for real (Cilium's version, set-ups, a reboot), each under watch and compared (root)
 	@$(PY) -m pytest selftests/lab/upgrades.py -v
