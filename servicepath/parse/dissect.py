@@ -26,7 +26,8 @@ VXLAN_LENGTH, _VNI_IS_VALID = 8, 0x08  # bytes of its header; the flag I of RFC 
 _IPV4, _IPV6, _NO_IP = 0x0800, 0x86DD, 0
 _VLAN = (0x8100, 0x88A8, 0x9100)
 _PROTOCOLS = {1: "ICMP", 6: "TCP", 17: "UDP", 47: "GRE", 50: "ESP", 58: "ICMPv6", 132: "SCTP"}
-_FRAGMENT, _AUTHENTICATION, _EXTENSIONS, _NO_NEXT_HEADER = 44, 51, (0, 43, 60), 59
+_FRAGMENT, _AUTHENTICATION, _EXTENSIONS = 44, 51, (0, 43, 60)
+_LONGEST = 65535  # bytes that an IPv6 header's length field can tell (RFC 2675)
 # The bytes of a transport header that are read.
 _READ = {"UDP": 8, "SCTP": 8, "TCP": 20, "ICMP": 8, "ICMPv6": 8}
 # Link types of tcpdump.org: Ethernet; raw IP (and the numbers that BSD gives it); null and loop (four bytes of family before
@@ -189,8 +190,8 @@ def _ipv6(packet: bytes, missing: int) -> _Network | None:
         return None
     layer = _scapy().IPv6()
     rest = layer.do_dissect(packet)
-    # 0 is a jumbogram, or BIG TCP; but for a packet of its header alone, which Ethernet's padding may follow.
-    length = layer.plen or (0 if layer.nh == _NO_NEXT_HEADER else len(rest) + missing)
+    # 0 is a jumbogram, or BIG TCP; or a packet of its header alone, which Ethernet's padding may follow.
+    length = layer.plen or (len(rest) + missing if len(rest) + missing > _LONGEST else 0)
     number, offset, more, body, behind = layer.nh, 0, False, rest[:length], length
     while (number in _EXTENSIONS or number in (_FRAGMENT, _AUTHENTICATION)) and len(body) >= 8:
         if number == _FRAGMENT:

@@ -50,6 +50,16 @@ class Fields:
         found = self._typed(name, str, "a text")
         return found or None
 
+    def name(self, name: str) -> str | None:
+        """The field's name, or the number that old tools print where they know no name; None when it is absent, null or empty."""
+        found = self.value.get(name)
+        return str(found) if isinstance(found, int) and not isinstance(found, bool) else self.optional_text(name)
+
+    @property
+    def raw(self) -> str:
+        """The object as JSON in one line."""
+        return json.dumps(self.value, separators=(",", ":"))
+
     def number(self, name: str) -> int | None:
         """The field's whole number; None when absent. True and False are no numbers."""
         found = self.value.get(name)

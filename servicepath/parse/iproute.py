@@ -14,17 +14,12 @@ empty output is an empty result: ip prints nothing then, or ``[]``.
 from __future__ import annotations
 
 import ipaddress
-import json
 
-from ..model.addresses import IPAddress, IPInterface, IPNetwork
+from ..model.addresses import IPAddress, IPInterface
 from ..model.host import Interface, NextHop, Route, RouteLookup, RoutingRule
-from . import iproute_text
+from . import iproute_rules, iproute_text
 from .errors import ParseError
 from .fields import Fields, json_objects
-
-_RULE_ACTIONS = ("unreachable", "blackhole", "prohibit", "nop", "masquerade")
-# What ip adds to a rule that narrows it, besides what the model has fields for.
-_RULE_SELECTORS = ("tos", "dsfield", "ipproto", "sport", "dport", "tun_id", "l3mdev")
 
 
 def parse_ip_addr(text: str) -> tuple[Interface, ...]:
@@ -73,8 +68,8 @@ def parse_ip_rule(text: str, *, family: int = 4) -> tuple[RoutingRule, ...]:
         ParseError: as parse_ip_addr.
     """
     if _is_json(text):
-        return tuple(_rule(each, family) for each in json_objects("ip rule", text))
-    return iproute_text.read_rules(text, family)
+        return tuple(iproute_rules.read_object(each, family) for each in json_objects("ip rule", text))
+    return iproute_rules.read_text(text, family)
 
 
 def parse_ip_route_get(text: str, destination: IPAddress, *, error_text: str = "") -> RouteLookup:
@@ -127,7 +122,7 @@ def _interface(item: Fields) -> Interface:
         vxlan_port=data.port("port") if is_vxlan else None,
         link=item.optional_text("link"),
         master=item.optional_text("master"),
-        raw=_raw(item),
+        raw=item.raw,
     )
 
 
@@ -144,59 +139,21 @@ def _route(item: Fields, table: str, family: int | None) -> Route:
     return Route(
         destination=item.convert("dst", item.text("dst"), lambda dst: iproute_text.destination(dst, assumed), "default, address or prefix"),
         type=item.optional_text("type") or "unicast",
-        table=_name(item, "table") or table,
+        table=item.name("table") or table,
         via=via,
         device=item.optional_text("dev"),
         source=source,
         mtu=next((metric.number("mtu") for metric in metrics if metric.has("mtu")), None),
         metric=item.number("metric"),
-        protocol=_name(item, "protocol"),
+        protocol=item.name("protocol"),
         nexthops=hops,
-        raw=_raw(item),
+        raw=item.raw,
     )
 
 
 def _via(item: Fields) -> IPAddress | None:
     """The gateway; one of the other family stands in ``via``."""
     return item.address("gateway") or item.child("via").address("host")
-
-
-def _rule(item: Fields, family: int) -> RoutingRule:
-    priority = item.number("priority")
-    if priority is None:
-        raise item.error("priority", None, "a number")
-    mark, mask = item.optional_text("fwmark"), item.optional_text("fwmask")
-    uid = (item.number("uid_start"), item.number("uid_end"))
-    other = [f"{name} {item.value[name]}" if item.has(name) else name for name in _RULE_SELECTORS if name in item.value]
-    other += [f"uidrange {uid[0]}-{uid[1]}"] if uid[0] is not None else []
-    action = next((name for name in _RULE_ACTIONS if name in item.value or item.value.get("action") == name), None)
-    if action is None and item.has("action") and item.value["action"] != "to_tbl":
-        raise item.error("action", item.value["action"], f"one of {', '.join(_RULE_ACTIONS)}")
-    goto = item.number("goto")
-    return RoutingRule(
-        priority=priority,
-        source=_selector(item, "src", "srclen"),
-        destination=_selector(item, "dst", "dstlen"),
-        fwmark=f"{mark}/{mask}" if mark and mask else mark,
-        table=_name(item, "table"),
-        action="goto" if goto is not None else action,
-        family=family,
-        negated="not" in item.value,
-        iif=item.optional_text("iif"),
-        oif=item.optional_text("oif"),
-        goto=goto,
-        suppress_prefixlength=item.number("suppress_prefixlen"),
-        other=tuple(other),
-        raw=_raw(item),
-    )
-
-
-def _selector(item: Fields, name: str, length: str) -> IPNetwork | None:
-    """An address with its length; None for ``all`` and where nothing is said."""
-    text, bits = item.optional_text(name), item.number(length)
-    if text is None or text == "all":
-        return None
-    return item.convert(name, text if bits is None else f"{text}/{bits}", ipaddress.ip_network, "all, address or prefix")
 
 
 def _lookup(item: Fields) -> RouteLookup:
@@ -207,16 +164,6 @@ def _lookup(item: Fields) -> RouteLookup:
         source=item.address("prefsrc"),
         mtu=next((metric.number("mtu") for metric in item.children("metrics") if metric.has("mtu")), None),
         type=item.optional_text("type") or "unicast",
-        table=_name(item, "table"),
-        raw=_raw(item),
+        table=item.name("table"),
+        raw=item.raw,
     )
-
-
-def _name(item: Fields, field: str) -> str | None:
-    """A table or protocol, which old releases print as a number where they know no name."""
-    found = item.value.get(field)
-    return str(found) if isinstance(found, int) and not isinstance(found, bool) else item.optional_text(field)
-
-
-def _raw(item: Fields) -> str:
-    return json.dumps(item.value, separators=(",", ":"))

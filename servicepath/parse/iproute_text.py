@@ -7,7 +7,6 @@ Samples:
         inet 10.0.1.108/32 scope link cilium_host
     cilium_host@cilium_net  UP             10.100.0.211/32 fe80::a497:b5ff:fe42:67af/64
     10.42.1.0/24 via 10.42.0.9 dev cilium_host proto kernel src 10.42.0.9 mtu 1450
-    9:	from all fwmark 0x200/0xf00 lookup 2004
     10.42.1.113 dev cilium_host src 10.42.0.9 uid 1000
         cache mtu 1450
 """
@@ -20,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from ..model.addresses import IPAddress, IPInterface, IPNetwork
-from ..model.host import Interface, NextHop, Route, RouteLookup, RoutingRule
+from ..model.host import Interface, NextHop, Route, RouteLookup
 from .errors import ParseError
 from .lines import is_number, numbered, whole
 
@@ -31,15 +30,18 @@ _HEAD = re.compile(r"(?P<index>[0-9]+): (?P<name>[^\s@]+?)(@(?P<link>\S+?))?: <(
 _BRIEF = re.compile(
     r"(?P<name>[^\s@:]+)(@(?P<link>\S+))?\s+(?P<state>UP|DOWN|UNKNOWN|DORMANT|LOWERLAYERDOWN|NOTPRESENT|TESTING)\b(?P<rest>.*)"
 )
-_KINDS = frozenset({"vxlan", "geneve", "veth", "bridge", "bond", "dummy", "vlan", "wireguard"})  # begin a line of ``ip -d``
+# The kinds of link that iproute2 6.x knows (ip link help); each begins a line of ``ip -d``.
+_KINDS = re.compile(
+    "amt|bareudp|batadv|bond|bridge|can|dsa|dummy|erspan|geneve|gre|gretap|gtp|hsr|ifb|ip6erspan|ip6gre|ip6gretap|ip6tnl|ipip|ipoib|ipvlan"
+    "|ipvtap|lowpan|macsec|macvlan|macvtap|netdevsim|netkit|nlmon|openvswitch|rmnet|sit|team|tun|vcan|veth|virt_wifi|vlan|vrf|vti|vti6"
+    "|vxcan|vxlan|wireguard|wwan|xfrm"
+)
 _DOWN = frozenset({"DOWN", "LOWERLAYERDOWN", "NOTPRESENT"})
 _ROUTE_TYPES = frozenset(
     {"unicast", "local", "broadcast", "multicast", "anycast", "unreachable", "blackhole", "prohibit", "throw", "nat", "xresolve"}
 )
 # Words of a route that stand alone; every other one is followed by its value.
 _ROUTE_FLAGS = frozenset({"onlink", "pervasive", "linkdown", "dead", "offload", "trap", "notify", "rt_offload", "cache", "offload_failed"})
-_RULE_ACTIONS = frozenset({"unreachable", "blackhole", "prohibit", "nop", "masquerade"})
-_RULE_SELECTORS = frozenset({"tos", "dsfield", "ipproto", "sport", "dport", "uidrange", "tun_id"})
 # strerror of what the kernel answers when a lookup ends at a route or rule of that type (net/ipv4/fib_semantics.c, fib_props).
 _REFUSALS = {
     "Network is unreachable": "unreachable",
@@ -85,14 +87,9 @@ def read_routes(text: str, table: str, family: int | None) -> tuple[Route, ...]:
     for number, line in numbered("ip route", text):
         if line[:1].isspace() and line.split()[:1] == ["nexthop"] and found:
             found[-1][1].append(line)
-        elif line.strip():
+        elif line.strip() and not (found and line.startswith("\tnh_info ")):  # the next hop object, which ip -d shows below
             found.append((number, [line]))
     return tuple(_route(number, lines, table, family) for number, lines in found)
-
-
-def read_rules(text: str, family: int) -> tuple[RoutingRule, ...]:
-    """Read ``ip rule``."""
-    return tuple(_rule(number, line, family) for number, line in numbered("ip rule", text) if line.strip())
 
 
 def read_route_get(text: str) -> RouteLookup:
@@ -100,7 +97,7 @@ def read_route_get(text: str) -> RouteLookup:
     head, *below = (line for _, line in numbered("ip route get", text) if line.strip())
     words = head.split()
     kind = words.pop(0) if words[0] in _ROUTE_TYPES and len(words) > 1 else "unicast"
-    target = _convert("ip route get", 1, head, ipaddress.ip_address, words[0])
+    target = convert("ip route get", 1, head, ipaddress.ip_address, words[0])
     parts = _pairs("ip route get", 1, head, iter(words[1:]))
     cached = _pairs("ip route get", 2, " ".join(below), iter([w for line in below for w in line.split() if not w.startswith("<")]))
     mtu = parts.get("mtu") or cached.get("mtu")
@@ -109,7 +106,7 @@ def read_route_get(text: str) -> RouteLookup:
         device=parts.get("dev"),
         via=_optional_address("ip route get", 1, head, parts.get("via")),
         source=_optional_address("ip route get", 1, head, parts.get("src")),
-        mtu=_whole("ip route get", 1, head, mtu),
+        mtu=optional_whole("ip route get", 1, head, mtu),
         type=kind,
         table=parts.get("table"),
         raw=text.strip(),
@@ -135,11 +132,13 @@ def _block(tool: str, block: list[tuple[int, str]]) -> Interface:
         raise ParseError(tool, number, head, "mtu and a number")
     link = match["link"]
     peer = re.fullmatch(r"if([0-9]+)", link or "")
-    body = " ".join(line for _, line in block[1:])
-    vxlan = re.search(r"\bvxlan (?P<external>external )?id (?P<id>[0-9]+).*? dstport (?P<port>[0-9]+)", body)
-    details = [line.split()[0] for _, line in block[1:] if line.split()]
-    mac = re.search(r"\blink/\S+ ([0-9a-f:.]+)", body)
-    netnsid = re.search(r"\blink-netnsid ([0-9]+)", body)
+    # An alias holds any words, so that each fact is looked for in the line that is its own.
+    below = [line.strip() for _, line in block[1:] if line.strip()]
+    hardware = next((line for line in below if line.startswith("link/")), "")
+    details = next((line for line in below if _KINDS.fullmatch(line.split()[0])), None)
+    vxlan = re.match(r"vxlan (?P<external>external )?id (?P<id>[0-9]+).*? dstport (?P<port>[0-9]+)", details or "")
+    mac = re.match(r"link/\S+ ([0-9a-f:.]+)", hardware)
+    netnsid = re.search(r"\blink-netnsid ([0-9]+)", hardware)
     return Interface(
         name=match["name"],
         index=int(match["index"]),
@@ -147,7 +146,7 @@ def _block(tool: str, block: list[tuple[int, str]]) -> Interface:
         up=is_up(pairs.get("state", "UNKNOWN"), match["flags"].split(",")),
         mac=mac[1] if mac else None,
         addresses=tuple(a for n, line in block[1:] for a in _addresses(tool, n, line)),
-        kind=next((word for word in details if word in _KINDS), None),
+        kind=details.split()[0] if details else None,
         link_netnsid=int(netnsid[1]) if netnsid else None,
         link_index=int(peer[1]) if peer else None,
         vxlan_id=int(vxlan["id"]) if vxlan and not vxlan["external"] else None,
@@ -160,14 +159,16 @@ def _block(tool: str, block: list[tuple[int, str]]) -> Interface:
 
 def _brief(tool: str, number: int, line: str, match: re.Match[str]) -> Interface:
     peer = re.fullmatch(r"if([0-9]+)", match["link"] or "")
-    words = [word for word in match["rest"].split() if "/" in word]
+    # Of "10.9.0.1 peer 10.9.0.2/30" the length is the peer's, and the address stands before it.
+    words = re.sub(r"(\S+) peer [^/\s]+/", r"\1/", match["rest"]).split()
+    words = [word for word in words if "/" in word]
     return Interface(
         name=match["name"],
         index=None,
         mtu=None,
         up=is_up(match["state"], None),
         mac=None,
-        addresses=tuple(_convert(tool, number, line, ipaddress.ip_interface, word) for word in words),
+        addresses=tuple(convert(tool, number, line, ipaddress.ip_interface, word) for word in words),
         link_index=int(peer[1]) if peer else None,
         link=None if peer else match["link"],
         raw=line,
@@ -184,7 +185,7 @@ def _addresses(tool: str, number: int, line: str) -> Iterator[IPInterface]:
         text = f"{text}/{words[3].partition('/')[2]}"
     if "/" not in text:
         raise ParseError(tool, number, line, "an address with its length")
-    yield _convert(tool, number, line, ipaddress.ip_interface, text)
+    yield convert(tool, number, line, ipaddress.ip_interface, text)
 
 
 def _route(number: int, lines: list[str], table: str, family: int | None) -> Route:
@@ -198,57 +199,17 @@ def _route(number: int, lines: list[str], table: str, family: int | None) -> Rou
     told = [4] if " via inet6 " in lines[0] else [ip.version for ip in (source, via) if ip]
     assumed = family or (told[0] if told else 6 if "pref" in parts else 4)
     return Route(
-        destination=_convert("ip route", number, lines[0], lambda dst: destination(dst, assumed), text),
+        destination=convert("ip route", number, lines[0], lambda dst: destination(dst, assumed), text),
         type=kind,
         table=parts.get("table") or table,
         via=via,
         device=parts.get("dev"),
         source=source,
-        mtu=_whole("ip route", number, lines[0], parts.get("mtu")),
-        metric=_whole("ip route", number, lines[0], parts.get("metric")),
+        mtu=optional_whole("ip route", number, lines[0], parts.get("mtu")),
+        metric=optional_whole("ip route", number, lines[0], parts.get("metric")),
         protocol=parts.get("proto"),
         nexthops=tuple(NextHop(_optional_address("ip route", number, lines[0], h.get("via")), h.get("dev")) for h in hops),
         raw="\n".join(lines),
-    )
-
-
-def _rule(number: int, line: str, family: int) -> RoutingRule:
-    head, colon, rest = line.partition(":")
-    words = rest.split()
-    negated = words[:1] == ["not"]
-    pairs: dict[str, str] = {}
-    other: list[str] = []
-    action: str | None = None
-    remaining = iter(words[1:] if negated else words)
-    for word in remaining:
-        if word in _RULE_ACTIONS:
-            action = word
-        elif word.startswith("["):  # [detached], [unresolved]
-            continue
-        elif (value := next(remaining, None)) is None:
-            raise ParseError("ip rule", number, line, f"a value after {word}")
-        elif word in _RULE_SELECTORS:
-            other.append(f"{word} {value}")
-        else:
-            pairs[word] = value
-    if not colon or not is_number(head.strip()) or "from" not in pairs or not ({"lookup", "goto"} & pairs.keys() or action):
-        raise ParseError("ip rule", number, line, "priority, from, and lookup or an action")
-    goto = _whole("ip rule", number, line, pairs.get("goto"))
-    return RoutingRule(
-        priority=int(head),
-        source=_network(number, line, pairs["from"]),
-        destination=_network(number, line, pairs.get("to", "all")),
-        fwmark=pairs.get("fwmark"),
-        table=pairs.get("lookup"),
-        action="goto" if goto is not None else action,
-        family=family,
-        negated=negated,
-        iif=pairs.get("iif"),
-        oif=pairs.get("oif"),
-        goto=goto,
-        suppress_prefixlength=_whole("ip rule", number, line, pairs.get("suppress_prefixlength")),
-        other=tuple(other),
-        raw=line.strip(),
     )
 
 
@@ -261,7 +222,7 @@ def _pairs(tool: str, number: int, line: str, words: Iterator[str]) -> dict[str,
         if word in _ROUTE_FLAGS:
             continue
         value = next(words, None)
-        if (word == "via" and value in ("inet", "inet6")) or (word == "mtu" and value == "lock"):
+        if (word == "via" and value in ("inet", "inet6")) or value == "lock":
             value = next(words, None)
         if value is None:
             raise ParseError(tool, number, line, f"a value after {word}")
@@ -269,19 +230,16 @@ def _pairs(tool: str, number: int, line: str, words: Iterator[str]) -> dict[str,
     return found
 
 
-def _network(number: int, line: str, text: str) -> IPNetwork | None:
-    return None if text == "all" else _convert("ip rule", number, line, ipaddress.ip_network, text)
-
-
 def _optional_address(tool: str, number: int, line: str, text: str | None) -> IPAddress | None:
-    return None if text is None else _convert(tool, number, line, ipaddress.ip_address, text)
+    return None if text is None else convert(tool, number, line, ipaddress.ip_address, text)
 
 
-def _whole(tool: str, number: int, line: str, text: str | None) -> int | None:
-    return None if text is None else _convert(tool, number, line, whole, text)
+def optional_whole(tool: str, number: int, line: str, text: str | None) -> int | None:
+    """The whole number that the word is, where there is one."""
+    return None if text is None else convert(tool, number, line, whole, text)
 
 
-def _convert(tool: str, number: int, line: str, into: Callable[[str], T], text: str) -> T:
+def convert(tool: str, number: int, line: str, into: Callable[[str], T], text: str) -> T:
     """The word made into something; ValueError becomes the line's ParseError."""
     try:
         return into(text)
