@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import io
 import pathlib
+import tempfile
 from collections.abc import Mapping
 
 import pytest
@@ -46,7 +47,7 @@ class _Collector:
     def pytest_configure(self, config: pytest.Config) -> None:
         plugin = config.pluginmanager.get_plugin("servicepath-report")
         if plugin:
-            config.pluginmanager.unregister(plugin)  # it writes reports/, which is the user's
+            config.pluginmanager.unregister(plugin)  # nobody reads the report
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> object:
@@ -64,10 +65,11 @@ def judged(folder: pathlib.Path, *arguments: str) -> Outcomes:
     """Judge a folder or archive as ``pytest --replay=FOLDER`` does."""
     outcomes = Outcomes()
     output = io.StringIO()
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+    # Raw output and junit.xml would go to reports/, which is the user's.
+    with tempfile.TemporaryDirectory() as aside, contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         outcomes.code = pytest.main(
             [f"--replay={folder}", f"--rootdir={ROOT}", f"-c{ROOT}/pytest.ini", "-q", "-p", "no:html", "-p",
-             "no:cacheprovider", *(arguments or [str(ROOT / "tests")])],
+             "no:cacheprovider", f"--reports={aside}", *(arguments or [str(ROOT / "tests")])],
             plugins=[_Collector(outcomes)],
         )  # fmt: skip
     outcomes.said = output.getvalue()
