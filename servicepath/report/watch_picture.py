@@ -1,7 +1,8 @@
 """The picture of a watch: time from left to right, a row a place, what was lost in red, how long answers took as a line.
 
-Only geometry and text are worked out here, in SVG user units; the template watch.svg.j2 draws it, so that escaping is the template
-engine's. Agents that stop and run are marked across all rows, as the API told them.
+Only geometry and text are worked out here, in SVG user units of a row's band; the template watch_picture.html.j2 draws it, so that
+escaping is the template engine's, and stretches the bands to the page, so that it is read on a phone as well. Agents that stop and run
+are marked in all rows, as the API told them.
 """
 
 from __future__ import annotations
@@ -12,16 +13,15 @@ from collections.abc import Sequence
 
 from servicepath.model.watched import Felt, Second, Summary
 
-WIDTH, LEFT, TOP, ROW, BAND = 1080, 380, 46, 44, 30
-_RIGHT = 16
-_MOST_TICKS = 8
+WIDTH, BAND = 1000, 30
+_MOST_TICKS = 6
 _FLOOR = 0.0001  # seconds: the foot of a row; its height is logarithmic, up to the time-out
 _CEILING = 2.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mark:
-    """A vertical line across the picture, with its words."""
+    """A vertical line in every row, with its words."""
 
     x: float
     kind: str
@@ -40,9 +40,8 @@ class Bar:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
-    """One place: its heading, what is said below it, the foot of its band, the line of the slowest answers, its bars."""
+    """One place: its heading, what is said beside it, the line of the slowest answers, its bars."""
 
-    y: float
     subject: str
     said: str
     bad: bool
@@ -52,11 +51,9 @@ class Row:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WatchPicture:
-    """What watch.svg.j2 draws; ``left`` is where time begins, ``band`` a row's height, ``ticks`` are (x, text)."""
+    """What watch_picture.html.j2 draws; ``band`` is a row's height, ``ticks`` are (per cent of the width, text)."""
 
     width: int
-    height: float
-    left: int
     band: int
     rows: tuple[Row, ...]
     marks: tuple[Mark, ...]
@@ -68,11 +65,10 @@ def draw(found: Summary) -> WatchPicture:
     span = max(found.ended - found.started, 1.0)
 
     def x_of(at: float) -> float:
-        return LEFT + (WIDTH - LEFT - _RIGHT) * min(max((at - found.started) / span, 0.0), 1.0)
+        return WIDTH * min(max((at - found.started) / span, 0.0), 1.0)
 
     rows = []
-    for number, felt in enumerate(found.felt):
-        foot = TOP + number * ROW + BAND
+    for felt in found.felt:
         bars = [_bar(x_of(gap.since), x_of(gap.until), "lost", f"{gap.lost} lost within {gap.seconds:.2f} s") for gap in felt.gaps]
         bars += [
             _bar(x_of(each.until), x_of(each.until), "broken", f"a standing connection was broken: {each.end}")
@@ -84,11 +80,11 @@ def draw(found: Summary) -> WatchPicture:
             for each in found.unwatched
             if felt.subject.startswith(f"{each.subject} ")
         ]
-        line = _line([(x_of(each.at), foot - _height(each)) for each in felt.course if each.longest is not None])
-        rows.append(Row(foot, felt.subject, said(felt), bool(felt.lost or felt.broken), line, tuple(bars)))
+        line = _line([(x_of(each.at), BAND - _height(each)) for each in felt.course if each.longest is not None])
+        rows.append(Row(felt.subject, said(felt), bool(felt.lost or felt.broken), line, tuple(bars)))
     marks = tuple(Mark(x_of(event.at), event.what.split()[-1], f"{event.node}: {event.what}") for event in found.events)
-    ticks = tuple((x_of(found.started + at), f"{at:.0f} s") for at in _ticks(span))
-    return WatchPicture(WIDTH, TOP + len(rows) * ROW + 10, LEFT, BAND, tuple(rows), marks, ticks)
+    ticks = tuple((100 * at / span, f"{at:.0f} s") for at in _ticks(span))
+    return WatchPicture(WIDTH, BAND, tuple(rows), marks, ticks)
 
 
 def said(felt: Felt) -> str:
