@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import os
 import pathlib
 import shlex
 from collections.abc import Iterable
@@ -105,7 +107,7 @@ class NotRecorded(CouldNotSee):
 
 
 class Archive:
-    """A folder of Observations: ``<node>/<name>.out`` and ``.err`` as they came, ``.json`` with the rest.
+    """A folder of Observations: ``<node>/<name>.out`` and ``.err`` (where there is any) as they came, ``.json`` with the rest.
 
     Args:
         folder: made when it is not there.
@@ -113,6 +115,7 @@ class Archive:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
+        self._made: set[pathlib.Path] = set()
 
     def clear(self) -> None:
         """Remove what an earlier run kept here, and nothing else."""
@@ -124,11 +127,19 @@ class Archive:
         """Keep the Observations; one of the same node and name is replaced."""
         for observation in observations:
             base = self._base(observation.node, observation.name)
-            base.parent.mkdir(parents=True, exist_ok=True)
-            base.with_name(base.name + ".out").write_bytes(observation.stdout)
-            base.with_name(base.name + ".err").write_bytes(observation.stderr)
+            if base.parent not in self._made:
+                base.parent.mkdir(parents=True, exist_ok=True)
+                self._made.add(base.parent)
             rest = {name: getattr(observation, name) for name in ("argv", "status", "started", "took")}
-            base.with_name(base.name + ".json").write_text(json.dumps(rest, indent=1) + "\n", encoding="utf-8")
+            files = {".out": observation.stdout, ".json": (json.dumps(rest, indent=1) + "\n").encode()}
+            if observation.stderr:
+                files[".err"] = observation.stderr
+            else:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(f"{base}.err")  # of an earlier one of that name
+            for end, content in files.items():
+                with open(f"{base}{end}", "wb") as file:  # a path's own methods take twice the time
+                    file.write(content)
 
     def load(self) -> tuple[Observation, ...]:
         """All Observations of the folder, by node and name.
@@ -140,10 +151,11 @@ class Archive:
         for path in sorted(self.folder.glob("*/*.json")):
             rest = json.loads(path.read_text(encoding="utf-8"))
             name = path.name.removesuffix(".json")
+            said = path.with_name(name + ".err")
             found.append(
                 Observation(
                     node=path.parent.name, name=name, argv=tuple(rest["argv"]), status=rest["status"],
-                    stdout=path.with_name(name + ".out").read_bytes(), stderr=path.with_name(name + ".err").read_bytes(),
+                    stdout=path.with_name(name + ".out").read_bytes(), stderr=said.read_bytes() if said.exists() else b"",
                     started=rest["started"], took=rest["took"],
                 )
             )

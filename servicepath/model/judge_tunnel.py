@@ -45,7 +45,7 @@ def lookups_silent(routing: HostRouting, own: CiliumNode, others: Sequence[Ciliu
         return f"the CiliumNode {own.name} names no CiliumInternalIP"
     families = {ip.version for ip in own.cilium_internal_ips}
     judged = [cidr for other in others for cidr in other.pod_cidrs if cidr.version in families]
-    unasked = [str(cidr) for cidr in judged if not any(ip in cidr for ip in routing.lookups)]
+    unasked = [str(cidr) for cidr in judged if not routing.lookups_in(cidr)]
     return f"the kernel was not asked for its way to {', '.join(unasked)}" if unasked else None
 
 
@@ -178,13 +178,12 @@ def judge_tunnel_mtu(
 
 def _routes_to(routing: HostRouting, cidr: IPNetwork) -> tuple[Route, ...]:
     """The routes for exactly this prefix through cilium_host in tables that unmarked packets reach."""
-    reachable = routing.reachable_routes(cidr.network_address)
-    return tuple(route for route in reachable if route.destination == cidr and route.device == HOST_DEVICE)
+    return tuple(route for route in routing.routes_for(cidr) if route.device == HOST_DEVICE)
 
 
 def _judge_route(subject: str, routing: HostRouting, cidr: IPNetwork, internal: Sequence[IPAddress]) -> list[Difference]:
     """The configured route."""
-    same = [route for route in routing.reachable_routes(cidr.network_address) if route.destination == cidr]
+    same = routing.routes_for(cidr)
     expected = f"dev {HOST_DEVICE} src {' or '.join(map(str, internal))}"
     if not same:
         best = routing.best(cidr.network_address)
@@ -202,6 +201,6 @@ def _judge_lookup(node: str, routing: HostRouting, cidr: IPNetwork, internal: Se
     expected = f"dev {HOST_DEVICE} src {' or '.join(map(str, internal))}"
     return [
         Difference(f"{node}: ip route get {ip}", "does not go into the tunnel", expected, str(lookup), (str(lookup),))
-        for ip, lookup in routing.lookups.items()
-        if ip in cidr and (lookup.type != "unicast" or lookup.device != HOST_DEVICE or lookup.source not in internal)
+        for ip, lookup in routing.lookups_in(cidr)
+        if lookup.type != "unicast" or lookup.device != HOST_DEVICE or lookup.source not in internal
     ]

@@ -6,7 +6,9 @@ it go on; inside a table the longest prefix wins. Packets are unmarked here, as 
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
+import functools
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -22,7 +24,7 @@ _ROUTE_ENDS_LOOKUP = frozenset({"unicast", "local", "broadcast", "multicast", "a
 _WIDEST_SERVICE_CIDR = {4: 12, 6: 64}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)  # without slots: what is looked up again and again is indexed once
 class HostRouting:
     """A host's routing: what is configured and what the kernel answers.
 
@@ -42,6 +44,14 @@ class HostRouting:
         A packet may have any source, interface, user and port, so a rule with such selectors counts; a rule for a mark that an
         unmarked packet has not (Cilium's ``fwmark 0x200/0xf00 lookup 2004``) does not, nor what stands behind a final rule.
         """
+        # Only a rule that names a destination tells two of one family apart; few hosts have one.
+        if destination.version in self._choosy:
+            return self._tables_to(destination)
+        if destination.version not in self._tables:
+            self._tables[destination.version] = self._tables_to(destination)
+        return self._tables[destination.version]
+
+    def _tables_to(self, destination: IPAddress) -> tuple[str, ...]:
         tables: list[str] = []
         for rule, always in self._walk(destination):
             if rule.table is not None and rule.table not in tables:
@@ -54,6 +64,43 @@ class HostRouting:
         """All routes of the destination's family in the tables that an unmarked packet to it reaches."""
         tables = set(self.reachable_tables(destination))
         return tuple(r for r in self.routes if r.table in tables and r.destination.version == destination.version)
+
+    def routes_for(self, prefix: IPNetwork) -> tuple[Route, ...]:
+        """The routes for exactly this prefix in the tables that an unmarked packet to its first address reaches."""
+        tables = self.reachable_tables(prefix.network_address)
+        return tuple(route for route in self._by_prefix.get(prefix, ()) if route.table in tables)
+
+    def lookups_in(self, prefix: IPNetwork) -> tuple[tuple[IPAddress, RouteLookup], ...]:
+        """The destinations in the prefix that the kernel was asked for, and its answers."""
+        numbers = self._asked.get(prefix.version, ())
+        first = bisect.bisect_left(numbers, (int(prefix.network_address),))
+        last = bisect.bisect_left(numbers, (int(prefix.broadcast_address) + 1,))
+        return tuple((ip, self.lookups[ip]) for _, _, ip in sorted(numbers[first:last], key=lambda asked: asked[1]))
+
+    @functools.cached_property
+    def _choosy(self) -> frozenset[int]:
+        """The families of which some rule names a destination."""
+        return frozenset(rule.family for rule in self.rules if rule.destination is not None)
+
+    @functools.cached_property
+    def _tables(self) -> dict[int, tuple[str, ...]]:
+        """Family → reachable_tables of all its destinations, as far as asked for."""
+        return {}
+
+    @functools.cached_property
+    def _by_prefix(self) -> Mapping[IPNetwork, list[Route]]:
+        found: dict[IPNetwork, list[Route]] = {}
+        for route in self.routes:
+            found.setdefault(route.destination, []).append(route)
+        return found
+
+    @functools.cached_property
+    def _asked(self) -> Mapping[int, list[tuple[int, int, IPAddress]]]:
+        """Family → the destinations that the kernel was asked for, in the order of their numbers, each with its place in the asking."""
+        found: dict[int, list[tuple[int, int, IPAddress]]] = {}
+        for place, ip in enumerate(self.lookups):
+            found.setdefault(ip.version, []).append((int(ip), place, ip))
+        return {family: sorted(numbers) for family, numbers in found.items()}
 
     def through(self, device: str) -> tuple[Route, ...]:
         """All routes that leave by the device, in whatever table."""

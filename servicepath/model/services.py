@@ -6,6 +6,7 @@ Field meanings are those of Kubernetes v1.34 (core/v1, discovery.k8s.io/v1) and 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 
 from .addresses import IPAddress, IPNetwork, Socket
@@ -185,7 +186,7 @@ class Policy:
     limits_egress: bool
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)  # without slots: a cluster of hundreds of nodes or ten thousand Services is indexed once
 class ClusterObjects:
     """One reading of the API. ``cilium_config`` is the cilium-config ConfigMap, None where it could not be found.
 
@@ -193,7 +194,6 @@ class ClusterObjects:
         server_version: gitVersion of the API server, as it spells it (``v1.34.4+k3s1``).
         agents: node name → the Cilium agent's Pod.
         service_cidrs: of the ServiceCIDR objects (networking.k8s.io/v1, Kubernetes 1.33 and later); empty where there are none.
-        by_service: all endpoints by (namespace, Service).
         uid: of the Namespace kube-system, which tells clusters apart; None where it may not be read.
     """
 
@@ -208,18 +208,33 @@ class ClusterObjects:
     cilium_config: Mapping[str, str] | None
     service_cidrs: tuple[IPNetwork, ...] = ()
     uid: str | None = None
-    by_service: Mapping[tuple[str, str], tuple[Endpoint, ...]] = dataclasses.field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        """Index the endpoints once: a cluster may have ten thousand Services, and each is asked for again and again."""
+    @functools.cached_property
+    def by_service(self) -> Mapping[tuple[str, str], tuple[Endpoint, ...]]:
+        """All endpoints by (namespace, Service)."""
         found: dict[tuple[str, str], list[Endpoint]] = {}
         for endpoint in self.endpoints:
             found.setdefault((endpoint.namespace, endpoint.service), []).append(endpoint)
-        object.__setattr__(self, "by_service", {key: tuple(endpoints) for key, endpoints in found.items()})
+        return {key: tuple(endpoints) for key, endpoints in found.items()}
+
+    @functools.cached_property
+    def _services(self) -> Mapping[str, Service]:
+        return {service.key: service for service in reversed(self.services)}  # the first of a name counts
+
+    @functools.cached_property
+    def _node_by_ip(self) -> Mapping[IPAddress, str]:
+        """By Pod, else by EndpointSlice."""
+        found: dict[IPAddress, str] = {}
+        for pod in (pod for pod in self.pods if pod.node_name):
+            for ip in pod.ips:
+                found.setdefault(ip, pod.node_name or "")
+        for endpoint in (endpoint for endpoint in self.endpoints if endpoint.node_name):
+            found.setdefault(endpoint.ip, endpoint.node_name or "")
+        return found
 
     def service(self, key: str) -> Service | None:
         """The Service called ``namespace/name``, or None."""
-        return next((s for s in self.services if s.key == key), None)
+        return self._services.get(key)
 
     def node(self, name: str) -> Node | None:
         """The Node of that name, or None."""
@@ -266,7 +281,7 @@ class ClusterObjects:
         numbers = ((e.ip, e.ports.get((port.name, port.protocol))) for e in chosen)
         return frozenset(Socket(ip, number) for ip, number in numbers if number is not None)
 
-    @property
+    @functools.cached_property
     def pod_ips(self) -> frozenset[IPAddress]:
         """The addresses of all Pods that have a network of their own."""
         return frozenset(ip for pod in self.pods if not pod.host_network for ip in pod.ips)
@@ -279,10 +294,5 @@ class ClusterObjects:
 
     def node_of(self, ip: IPAddress) -> str | None:
         """The node on which a backend with this address runs: by Pod, EndpointSlice, Node or PodCIDR; None when unknown."""
-        for pod in self.pods:
-            if ip in pod.ips and pod.node_name:
-                return pod.node_name
-        for endpoint in self.endpoints:
-            if endpoint.ip == ip and endpoint.node_name:
-                return endpoint.node_name
-        return next((n.name for n in self.cilium_nodes if any(ip in cidr for cidr in n.pod_cidrs)), None)
+        found = self._node_by_ip.get(ip)
+        return found or next((n.name for n in self.cilium_nodes if any(ip in cidr for cidr in n.pod_cidrs)), None)

@@ -131,9 +131,9 @@ def _address(item: Fields) -> IPInterface:
 
 
 def _route(item: Fields, table: str, family: int | None) -> Route:
-    source, via = item.address("prefsrc"), _via(item)
-    hops = tuple(NextHop(_via(hop), hop.optional_text("dev")) for hop in item.children("nexthops"))
-    told = [ip.version for ip in (source, item.address("gateway"), *(hop.address("gateway") for hop in item.children("nexthops"))) if ip]
+    source, via, several = item.address("prefsrc"), _via(item), item.children("nexthops")
+    hops = tuple(NextHop(_via(hop), hop.optional_text("dev")) for hop in several)
+    told = [ip.version for ip in (source, item.address("gateway"), *(hop.address("gateway") for hop in several)) if ip]
     assumed = family or (told[0] if told else 6 if item.has("pref") else 4)
     metrics = item.children("metrics")
     return Route(

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from servicepath.model.results import RunSummary
+from servicepath.model.results import Exhibit, RunSummary, Verdict
 
 from . import files
 
@@ -29,12 +29,24 @@ def as_json(summary: RunSummary) -> dict[str, Any]:
         "schema": SCHEMA,
         **plain,
         "paths": [dataclasses.asdict(path) for path in summary.paths],
-        "verdicts": [dataclasses.asdict(verdict) for verdict in summary.verdicts],
+        "verdicts": [_verdict(verdict) for verdict in summary.verdicts],
         "phases": {
             phase: {node: {"round_trips": trips, "seconds": round(took, 3)} for node, (trips, took) in nodes.items()}
             for phase, nodes in summary.phases.items()
         },
     }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    """Not by asdict(), which copies each line of evidence: a large cluster's run has hundreds of thousands."""
+    return {
+        field.name: [_fields(exhibit) for exhibit in verdict.exhibits] if field.name == "exhibits" else getattr(verdict, field.name)
+        for field in dataclasses.fields(verdict)
+    }
+
+
+def _fields(exhibit: Exhibit) -> dict[str, Any]:
+    return {field.name: getattr(exhibit, field.name) for field in dataclasses.fields(exhibit)}
 
 
 def write(summary: RunSummary, path: Path) -> None:
