@@ -3,7 +3,8 @@
 Kubernetes v1.34, pkg/proxy/nftables/proxier.go: ``nat-output`` and ``nat-prerouting`` jump to ``services``, whose map
 ``service-ips`` goes to ``service-HASH-NAMESPACE/NAME/PROTOCOL/PORT``; that one chooses by ``numgen random mod N vmap`` among
 ``endpoint-HASH-…__IP/PORT``, which translate. The hash is the first 8 characters of base32(sha256(what follows it)). Services without
-endpoints stand in the map ``no-endpoint-services``. There are no counters.
+endpoints stand in the map ``no-endpoint-services``. There are no counters. Since v1.36 the Service's chain translates by itself, by
+``dnat ip to numgen random mod N map``, and since v1.37 to a single endpoint without a choice (kubernetes/kubernetes#136499, #140723).
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def backend_choice(node: str, port: ServicePort, ip: IPAddress, table: NftTable,
         missing = sorted(expected.sockets - reached, key=str)
         wrong += [Difference(subject, "does not go to a serving endpoint", str(socket), _listed(reached), lines) for socket in missing]
     counts = [int(one or other) for line in lines for one, other in _CHOICE.findall(line)]
-    if found and counts != [len(reached)]:
+    if found and counts != [len(reached)] and (counts or len(reached) != 1):  # since v1.37 there is no choice of one
         said = ", ".join(map(str, counts)) or "no choice by chance"
         wrong.append(Difference(subject, "does not choose with equal chances", f"numgen random mod {len(reached)}", said, lines))
     return tuple(wrong)
