@@ -67,6 +67,68 @@ table ip6 kube-proxy {
         assert service.endpoints == (Socket(ipaddress.ip_address("fd00::1"), 53),)
 
 
+NODE_PORTS_TEXT = """\
+table ip kube-proxy { # handle 1
+\tmap no-endpoint-nodeports { # handle 12
+\t\ttype inet_proto . inet_service : verdict
+\t\tcomment "vmap to drop or reject packets to service nodeports with no endpoints"
+\t\telements = { tcp . 30001 comment "a/b:c" : goto reject-chain,
+\t\t\t     udp . 30001 comment "a/b, : { } c" : drop }
+\t}
+
+\tchain reject-chain { # handle 1
+\t\treject # handle 14
+\t}
+}
+"""
+NODE_PORTS_JSON = {
+    "map": {
+        "family": "ip", "name": "no-endpoint-nodeports", "table": "kube-proxy", "type": ["inet_proto", "inet_service"], "map": "verdict",
+        "elem": [
+            [{"elem": {"val": {"concat": ["tcp", 30001]}, "comment": "a/b:c"}}, {"goto": {"target": "reject-chain"}}],
+            [{"elem": {"val": {"concat": ["udp", 30001]}, "comment": "a/b, : { } c"}}, {"drop": None}],
+        ],
+    }
+}  # fmt: skip
+
+
+def test_node_ports_without_endpoints_are_refused():
+    for text in (NODE_PORTS_TEXT, _with(NODE_PORTS_JSON)):
+        table = parse_kube_proxy_nft(text)
+
+        assert table.refused_node_ports == {("tcp", 30001): "reject", ("udp", 30001): "drop"}
+        assert not table.node_ports
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"), [(": drop", ": accept"), (": drop", ": goto elsewhere"), ("udp . 30001", "udp . 70000"), ("udp . 30001", "30001")]
+)
+def test_a_node_port_that_is_none_or_is_not_refused_is_an_error(good, bad):
+    with pytest.raises(ParseError, match="nft list table kube-proxy"):
+        parse_kube_proxy_nft(NODE_PORTS_TEXT.replace(good, bad))
+
+
+def test_since_v1_36_a_services_chain_translates_by_itself():
+    text = """\
+table ip kube-proxy {
+\tmap service-ips {
+\t\ttype ipv4_addr . inet_proto . inet_service : verdict
+\t\telements = { 10.96.0.1 . tcp . 443 : goto service-2QRHZV4L-default/kubernetes/tcp/https }
+\t}
+
+\tchain service-2QRHZV4L-default/kubernetes/tcp/https {
+\t\tmeta l4proto tcp dnat ip to numgen random mod 2 map { 0 : 10.0.0.10 . 6443, 1 : 10.0.0.8 . 6443 }
+\t}
+}
+"""
+    (service,) = parse_kube_proxy_nft(text).services
+
+    assert [str(endpoint) for endpoint in service.endpoints] == ["10.0.0.10:6443", "10.0.0.8:6443"]
+    for bad in ("0 : 10.0.0.10 : 6443", "0 : 10.0.0.10 . https", "0 : kubernetes . 6443", "", "10.0.0.10 . 6443"):
+        with pytest.raises(ParseError, match="nft list table kube-proxy"):
+            parse_kube_proxy_nft(text.replace("0 : 10.0.0.10 . 6443", bad))
+
+
 def _with(item):
     return json.dumps({"nftables": [{"table": {"family": "ip", "name": "kube-proxy"}}, item]})
 
