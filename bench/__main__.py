@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from bench import kubeproxy
+from bench import kubeproxy, replayed
 from lab import builds, paths
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -125,6 +125,7 @@ def main() -> None:
         raise SystemExit("bench: the lab is root's: run this as root (sudo make bench)")
     print(f"{os.cpu_count()} cores, Linux {platform.release()}, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
     scale()
+    print("\n".join(replayed.lines(replayed.measure())))
     lab()
     suite()
 
