@@ -182,7 +182,10 @@ def matrix_columns(summary: RunSummary) -> tuple[str, ...]:
 
 def matrix_row(view: ConclusionView, columns: Sequence[str]) -> tuple[MatrixCell | None, ...]:
     """Return the conclusion's cells, None where it was not judged."""
-    return tuple(_cell([v for v in view.verdicts if (v.verdict.node or CLUSTER_COLUMN) == column]) for column in columns)
+    mine: dict[str, list[VerdictView]] = {}
+    for each in view.verdicts:
+        mine.setdefault(each.verdict.node or CLUSTER_COLUMN, []).append(each)
+    return tuple(_cell(mine.get(column, ())) for column in columns)
 
 
 def _cell(mine: Sequence[VerdictView]) -> MatrixCell | None:
