@@ -255,3 +255,13 @@ def test_a_configured_mtu_that_is_no_number_is_one_clear_line():
     for said in ("1500.0", "auto", "-1", "١٤٠٠"):
         with pytest.raises(ParseError, match=r"^cilium-config: the input: 'mtu: .*': expected a number of bytes, or 0 for the devices'"):
             cilium_config.parse_mtu({"mtu": said})
+
+
+def test_what_is_indexed_is_what_a_look_at_each_would_find():
+    routing = sample.routing()
+    prefixes = [*(route.destination for route in routing.routes), net("10.42.0.0/15"), net("0.0.0.0/0"), net("203.0.113.0/24")]
+
+    for prefix in prefixes:
+        reachable = routing.reachable_routes(prefix.network_address)
+        assert routing.routes_for(prefix) == tuple(route for route in reachable if route.destination == prefix)
+        assert routing.lookups_in(prefix) == tuple(asked for asked in routing.lookups.items() if asked[0] in prefix)

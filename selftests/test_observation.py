@@ -25,6 +25,16 @@ def test_what_is_kept_comes_back_equal(tmp_path):
     assert Archive(tmp_path).file_of(kept[1]).read_bytes() == bytes(range(256))
 
 
+def test_standard_error_of_an_earlier_answer_is_not_kept(tmp_path):
+    archive = Archive(tmp_path)
+    archive.add([said(1, "refused")])
+
+    archive.add([said(0)])
+
+    assert archive.load() == (said(0),)
+    assert sorted(path.name for path in (tmp_path / "worker1").iterdir()) == ["capture.json", "capture.out"]
+
+
 def test_clearing_leaves_what_is_not_ours(tmp_path):
     archive = Archive(tmp_path)
     archive.add([said(0)])
