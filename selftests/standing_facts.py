@@ -11,6 +11,7 @@ from servicepath.inventory import Inventory
 from servicepath.model import lan
 from servicepath.model.addresses import Socket
 from servicepath.model.cilium import AgentStatus
+from servicepath.model.routing import service_network
 from servicepath.model.rules import Ruleset
 from servicepath.model.service_rules import NodeRules
 from servicepath.model.services import Endpoint
@@ -66,6 +67,12 @@ def port(service):
 @pytest.fixture
 def endpoint_objects(objects):
     return objects
+
+
+@pytest.fixture
+def service_cidr(objects):
+    """Once a way here, and not once a session."""
+    return service_network(objects)
 
 
 @pytest.fixture
