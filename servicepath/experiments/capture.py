@@ -64,8 +64,9 @@ ENDED_EARLY = "ended before it was stopped"
 UNREAD = "had not read all that the kernel kept for it when it was stopped"
 
 # USR1 lets tcpdump print its counts in one line and go on (tcpdump(8)): it is ended once it has read all that had been received when
-# the probes were over; or when it has answered several times and read nothing more, as the kernel may have counted a packet that came
-# before the filter was in place. TERM lets it print three closing counts; with the notes above they tell whether the capture is whole.
+# the probes were over; or when it has answered several times and is short of the same number, as the kernel has counted packets that
+# came before the filter was in place: what is read is read in order, so that a number that stays is no backlog. TERM lets it print three
+# closing counts; with the notes above they tell whether the capture is whole.
 # The process that was started is timeout; tcpdump is its child.
 _STOP = """
 set -u
@@ -74,7 +75,8 @@ count() {{ sed -n "s/^tcpdump: \\([0-9]*\\) packets* captured, \\([0-9]*\\) pack
 ask() {{ for role in $running; do kill -USR1 $(child "$(cat {folder}/$role.pid)") 2>/dev/null; done; sleep 0.05; }}
 time_left() {{ [ "$(date +%s)" -lt "$end" ]; }}
 uncounted() {{ for role in $running; do [ -n "$(count $role 2)" ] || return 0; done; return 1; }}
-settled() {{ [ "$(count "$1" 1 | wc -l)" -ge 8 ] && [ "$(count "$1" 1 | tail -n 8 | uniq | wc -l)" = 1 ]; }}
+short() {{ count "$1" '1 \\2' | while read -r got came; do echo $((came - got)); done; }}
+settled() {{ [ "$(short "$1" | wc -l)" -ge 8 ] && [ "$(short "$1" | tail -n 8 | uniq | wc -l)" = 1 ]; }}
 behind() {{ [ "$(count "$1" 1 | tail -n 1)" -lt "$(count "$1" 2 | head -n 1)" ] 2>/dev/null && ! settled "$1"; }}
 unread() {{ for role in $running; do if behind $role; then return 0; fi; done; return 1; }}
 running=
