@@ -99,8 +99,7 @@ def trace(
         elsewhere: the addresses of other nodes: what starts there is no flow of this host.
     """
     probe = flow.probe
-    pods = objects.pod_ips
-    host_entries = tuple(e for e in tables.host(probe.sport) if _holds(e, probe, client, pods, elsewhere))
+    host_entries = tuple(e for e in tables.host(probe.sport) if _holds(e, probe, client, objects.pod_ips, elsewhere))
     cilium_entries = tuple(c for c in tables.cilium(probe.sport) if client is not None and _is_ours(c, probe, client))
     backend = _backend(probe, host_entries, cilium_entries)
     ends = {Socket(client, probe.sport)} if client is not None else set()

@@ -12,15 +12,13 @@ it. IPv6 addresses stand without brackets (``fd00::a:53`` is port 53 of fd00::a)
 
 from __future__ import annotations
 
-import functools
-import ipaddress
 import re
 from collections.abc import Collection
 
-from ..model.addresses import IPAddress, Socket
+from ..model.addresses import Socket
 from ..model.cilium import CtEntry
 from .errors import ParseError
-from .lines import numbered, port, whole
+from .lines import address, numbered, port, whole
 
 TOOL = "cilium-dbg bpf ct list global"
 
@@ -31,11 +29,6 @@ _LINE = re.compile(
     re.ASCII,
 )
 _PACKETS = re.compile(r"\b(?:Rx|Tx)?Packets=(\d+)", re.ASCII)
-
-
-@functools.lru_cache(maxsize=4096)
-def _ip(text: str) -> IPAddress:
-    return ipaddress.ip_address(text)
 
 
 def parse_ct_list(text: str, *, ports: Collection[int] | None = None) -> tuple[CtEntry, ...]:
@@ -67,8 +60,8 @@ def parse_ct_list(text: str, *, ports: Collection[int] | None = None) -> tuple[C
 
 def _entry(match: re.Match[str], line: str, number: int) -> CtEntry:
     try:
-        source = Socket(_ip(match["source"]), port(match["sport"]))
-        destination = Socket(_ip(match["destination"]), port(match["dport"]))
+        source = Socket(address(match["source"]), port(match["sport"]))
+        destination = Socket(address(match["destination"]), port(match["dport"]))
         counts = [whole(count) for count in _PACKETS.findall(match["rest"])]
     except ValueError as error:
         raise ParseError(TOOL, number, line, f"two addresses with ports, and numbers ({error})") from error

@@ -11,16 +11,15 @@ Sample:
 from __future__ import annotations
 
 import functools
-import ipaddress
 import re
 from collections import Counter as Tally
 from collections.abc import Mapping
 
-from ..model.addresses import IPAddress, Socket
+from ..model.addresses import Socket
 from ..model.host import ConntrackEntry, ConntrackTable
 from ..model.rules import Counter
 from .errors import ParseError
-from .lines import port, whole
+from .lines import address, port, whole
 
 _TOOL = "conntrack"
 _SUMMARY = re.compile(r"conntrack v\S+ \(conntrack-tools\): .*")
@@ -97,12 +96,7 @@ def _tuple(pairs: list[tuple[str, str]]) -> Mapping[str, str]:
 @functools.lru_cache(maxsize=16384)
 def _sockets(source: str, sport: str, destination: str, dport: str) -> tuple[Socket, Socket]:
     """Remembered, since one experiment lists the same flows a dozen times."""
-    return Socket(_ip(source), port(sport)), Socket(_ip(destination), port(dport))
-
-
-@functools.lru_cache(maxsize=4096)
-def _ip(text: str) -> IPAddress:
-    return ipaddress.ip_address(text)
+    return Socket(address(source), port(sport)), Socket(address(destination), port(dport))
 
 
 def _counter(fields: Mapping[str, str]) -> Counter:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import ipaddress
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..model.addresses import IPAddress, IPNetwork
+from . import lines
 from .errors import ParseError
 
 T = TypeVar("T")
-
-# The same few addresses stand in every route of a node, and in every node's.
-_address = functools.lru_cache(maxsize=1 << 14)(ipaddress.ip_address)
 
 # dumps() with separators of its own makes an encoder anew for each object.
 _COMPACT = json.JSONEncoder(separators=(",", ":"))
@@ -88,11 +85,11 @@ class Fields:
     def address(self, name: str) -> IPAddress | None:
         """The field's address; None when absent or empty."""
         found = self.optional_text(name)
-        return None if found is None else self.convert(name, found, _address, "an IP address")
+        return None if found is None else self.convert(name, found, lines.address, "an IP address")
 
     def addresses(self, name: str) -> tuple[IPAddress, ...]:
         """The field's list of addresses."""
-        return tuple(self.convert(name, each, _address, "an IP address") for each in self.texts(name))
+        return tuple(self.convert(name, each, lines.address, "an IP address") for each in self.texts(name))
 
     def networks(self, name: str) -> tuple[IPNetwork, ...]:
         """The field's list of prefixes."""

@@ -6,10 +6,16 @@ line (``mtu 14`` of ``mtu 1450``, ``10.42.1.3:5`` of ``10.42.1.36:53``) would be
 
 from __future__ import annotations
 
+import functools
+import ipaddress
+
 from .errors import ParseError
 
 # No number that is read here has more: 2**64 has twenty digits.
 _DIGITS = 20
+
+# The address that the text is; ValueError for anything else. The same few stand in every flow of a table and in every node's routes.
+address = functools.lru_cache(maxsize=1 << 14)(ipaddress.ip_address)
 
 
 def numbered(tool: str, text: str) -> list[tuple[int, str]]:

@@ -39,14 +39,11 @@ def as_json(summary: RunSummary) -> dict[str, Any]:
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
     """Not by asdict(), which copies each line of evidence: a large cluster's run has hundreds of thousands."""
-    return {
-        field.name: [_fields(exhibit) for exhibit in verdict.exhibits] if field.name == "exhibits" else getattr(verdict, field.name)
-        for field in dataclasses.fields(verdict)
-    }
+    return _fields(verdict) | {"exhibits": [_fields(exhibit) for exhibit in verdict.exhibits]}
 
 
-def _fields(exhibit: Exhibit) -> dict[str, Any]:
-    return {field.name: getattr(exhibit, field.name) for field in dataclasses.fields(exhibit)}
+def _fields(of: Verdict | Exhibit) -> dict[str, Any]:
+    return {field.name: getattr(of, field.name) for field in dataclasses.fields(of)}
 
 
 def write(summary: RunSummary, path: Path) -> None:
