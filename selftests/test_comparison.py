@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from comparison_sample import NODES, PATH, baseline, with_fact, with_outcome, without
 
-from servicepath.model.baseline import Identity, Timing
+from servicepath.model.baseline import Identity, Judged, Timing
 from servicepath.model.comparison import AnotherCluster, Standing, compare
 from servicepath.model.upgrade_rules import Rule
 
@@ -56,6 +56,25 @@ def test_a_new_conclusion_that_is_broken_is_a_regression_and_one_that_nobody_jud
     assert only(compare(gone, broken), "no-interface") == [("master", "absent→broken", "regression")]
     assert only(compare(BEFORE, gone), "no-interface") == [("master", "held→absent", "tolerated")]
     assert only(compare(gone, BEFORE), "no-interface") == [("master", "absent→held", "expected")]
+
+
+@pytest.mark.parametrize(("was", "now"), [("passed", "skipped"), ("failed", "skipped"), ("skipped", "passed"), ("skipped", "failed")])
+def test_a_conclusion_that_a_run_left_out_as_a_whole_was_left_out_in_each_case(was, now):
+    runs = []
+    for outcome in (was, now):
+        each = with_outcome(BEFORE, "no-interface", "master", outcome, "")
+        left_out = Judged("no-interface", "", "", "", "skipped", "asks the agents, which --passive leaves out")
+        rest = tuple(judged for judged in BEFORE.judged if judged.conclusion != "no-interface")
+        runs.append(dataclasses.replace(BEFORE, judged=(*rest, left_out)) if outcome == "skipped" else each)
+    found = compare(*runs)
+
+    word = {"passed": "held", "failed": "broken", "skipped": "skipped"}
+    others = ("held", "skipped") if now == "skipped" else ("skipped", "held")
+    standing = {"passed": "expected", "failed": "regression", "skipped": "tolerated"}[now]
+    assert sorted(only(found, "no-interface")) == [
+        ("master", f"{word[was]}→{word[now]}", standing),
+        *((node, "→".join(others), "tolerated" if now == "skipped" else "expected") for node in NODES[1:]),
+    ]
 
 
 def test_versions_may_change_and_what_carries_packets_may_not():

@@ -99,6 +99,21 @@ def test_a_node_that_cannot_be_reached_is_an_error_with_command_output_and_remed
     assert sum(" -O exit " not in call for call in suite.tools.calls()) == 1
 
 
+def test_what_the_options_leave_out_is_skipped_once_and_not_for_each_node_and_port(cluster, suite):
+    cluster.documents["/api/v1/nodes"] = {"items": [node("master"), node("worker1")]}
+
+    finished = suite("--passive", "-rs", "-k", "host_answers or mode_as_expected or dnat_adds_no_route")
+
+    assert "3 skipped" in finished.stdout
+    told = {line.partition(": ")[2] for line in finished.stdout.splitlines() if line.startswith("SKIPPED")}
+    assert told == {
+        "sends traffic, captures or executes in Pods, which --passive leaves out",
+        "creates or breaks something, which only --disruptive allows",
+    }
+    assert suite.tools.calls() == []
+    assert not any("exec" in path for path in cluster.paths)
+
+
 def test_only_what_the_selected_tests_need_is_asked(cluster, suite):
     suite("-k", "endpoints_ready")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import enum
 import statistics
@@ -126,7 +127,7 @@ def _worst_first(found: Iterable[Difference]) -> tuple[Difference, ...]:
 
 def _changes(before: Baseline, after: Baseline) -> Iterator[Change]:
     """Every change, as the rules see it."""
-    for key, was, now in _paired(before.judged, after.judged):
+    for key, was, now in _verdicts_paired(before.judged, after.judged):
         yield _verdict_change(key, was, now)
     for key, old, new in _paired(before.facts, after.facts):
         yield _fact_change(key, old, new)
@@ -152,13 +153,29 @@ def _paired(before: Iterable[_Keyed], after: Iterable[_Keyed]) -> Iterator[tuple
         yield key, first.get(key), second.get(key)
 
 
+def _verdicts_paired(
+    before: Sequence[Judged], after: Sequence[Judged]
+) -> Iterator[tuple[tuple[str, str], Judged | None, Judged | None]]:  # fmt: skip
+    return _paired(_in_cases(before, after), _in_cases(after, before))
+
+
+def _in_cases(run: Iterable[Judged], other: Iterable[Judged]) -> Iterator[Judged]:
+    """A run's verdicts; a conclusion that it skipped as a whole was skipped in each case in which the other run judged it."""
+    cases: dict[str, list[str]] = collections.defaultdict(list)
+    for each in other:
+        cases[each.conclusion] += [each.case] if each.case else []
+    for each in run:
+        divided = cases[each.conclusion] if each.outcome == "skipped" and not each.case else []
+        yield from [dataclasses.replace(each, case=case) for case in divided] or [each]
+
+
 def _verdict_change(key: tuple[str, str], was: Judged | None, now: Judged | None) -> Change:
     then, since = (_WORDS[one.outcome] if one else _ABSENT for one in (was, now))
     return Change("conclusion", key[0], key[1], f"{then}→{since}", (was.reason,) if was else (), (now.reason,) if now else ())
 
 
-def _conclusions(before: Iterable[Judged], after: Iterable[Judged], rules: Sequence[Rule]) -> Iterator[Difference]:
-    for key, was, now in _paired(before, after):
+def _conclusions(before: Sequence[Judged], after: Sequence[Judged], rules: Sequence[Rule]) -> Iterator[Difference]:
+    for key, was, now in _verdicts_paired(before, after):
         change = _verdict_change(key, was, now)
         sentence = now.sentence if now else was.sentence if was else ""
         told = (_first(was.reason) if was else (), _first(now.reason) if now else ())
