@@ -49,17 +49,18 @@ def pcap(*frames, linktype=1, order="<", magic=0xA1B2C3D4, cut=None):
     return b"".join(out)
 
 
-def pcapng(*frames, order="<", resolution=None):
+def pcapng(*frames, order="<", resolution=None, offset=None):
     def block(kind, body):
         body += b"\0" * (-len(body) % 4)
         return struct.pack(order + "II", kind, len(body) + 12) + body + struct.pack(order + "I", len(body) + 12)
 
     out = [block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))]
     options = struct.pack(order + "HHBxxx", 9, 1, resolution) if resolution else b""
+    options += struct.pack(order + "HHq", 14, 8, offset) if offset else b""
     out.append(block(1, struct.pack(order + "HHI", 1, 0, 0) + options))
     units = 10 ** (resolution or 6)
     for frame in frames:
-        at, data = 1_700_000_000 * units, bytes(frame)
+        at, data = (1_700_000_000 - (offset or 0)) * units, bytes(frame)
         out.append(block(6, struct.pack(order + "IIIII", 0, at >> 32, at & 0xFFFFFFFF, len(data), len(data)) + data))
         out.append(block(5, b"\0" * 12))  # interface statistics
     return b"".join(out)
@@ -165,8 +166,9 @@ def test_byte_orders_and_fractions(order, magic):
 
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("resolution", [None, 9])
-def test_pcapng(order, resolution):
-    packet = one(pcapng(tunnelled(pod_query()), order=order, resolution=resolution))
+@pytest.mark.parametrize("offset", [None, 1_600_000_000, -3600])
+def test_pcapng(order, resolution, offset):
+    packet = one(pcapng(tunnelled(pod_query()), order=order, resolution=resolution, offset=offset))
 
     assert (packet.time, packet.vni) == (1_700_000_000, 12345)
 

@@ -24,7 +24,7 @@ _MAGIC = {
 }
 _PCAPNG = b"\x0a\x0d\x0d\x0a"
 _SECTION, _INTERFACE, _SIMPLE, _ENHANCED = 0x0A0D0D0A, 1, 3, 6
-_TIME_RESOLUTION = 9  # option of an interface's description
+_TIME_RESOLUTION, _TIME_OFFSET = 9, 14  # options of an interface's description: if_tsresol, if_tsoffset
 
 
 class Record(NamedTuple):
@@ -95,8 +95,9 @@ def _pcapng(data: bytes) -> Iterator[Record]:
 
 class _Interface(NamedTuple):
     linktype: int
-    units: float  # in a second
     snap: int  # bytes kept at most; 0: all
+    units: float = 1_000_000.0  # in a second
+    offset: int = 0  # seconds to add to each packet's time
 
 
 def _order(magic: bytes, number: int) -> str:
@@ -110,7 +111,7 @@ def _described(body: bytes, order: str, number: int) -> _Interface:
     if len(body) < 8:
         raise ParseError(TOOL, number, repr(body), "an interface's link type and snap length")
     linktype, _, snap = struct.unpack_from(order + "2HI", body)
-    return _Interface(linktype, _units(body[8:], order), snap)
+    return _timed(_Interface(linktype, snap), body[8:], order)
 
 
 def _block(kind: int, body: bytes, order: str, interfaces: list[_Interface], number: int) -> Record:
@@ -123,7 +124,7 @@ def _block(kind: int, body: bytes, order: str, interfaces: list[_Interface], num
         else:
             index, high, low, kept, wire = struct.unpack_from(order + "5I", body)
             interface, start = interfaces[index], 20
-            time = ((high << 32) + low) / interface.units
+            time = ((high << 32) + low) / interface.units + interface.offset
     except (IndexError, struct.error) as error:
         raise ParseError(TOOL, number, repr(body[:20]), f"a packet block of a described interface ({error})") from error
     if start + kept > len(body):
@@ -131,15 +132,17 @@ def _block(kind: int, body: bytes, order: str, interfaces: list[_Interface], num
     return Record(number, time, interface.linktype, wire, body[start : start + kept])
 
 
-def _units(options: bytes, order: str) -> float:
-    """Units in a second by the option if_tsresol: a power of 10, or of 2 with the top bit set; microseconds without it."""
+def _timed(interface: _Interface, options: bytes, order: str) -> _Interface:
+    """The interface with its clock by the options: units in a second are a power of 10, or of 2 with the top bit set."""
     at = 0
     while at + 4 <= len(options):
         code, length = struct.unpack_from(order + "2H", options, at)
+        value = options[at + 4 : at + 4 + length]
         if code == 0:
             break
-        if code == _TIME_RESOLUTION and length == 1 and at + 4 < len(options):
-            value = options[at + 4]
-            return float(2 ** (value & 0x7F) if value & 0x80 else 10**value)
+        if code == _TIME_RESOLUTION and len(value) == 1:
+            interface = interface._replace(units=float(2 ** (value[0] & 0x7F) if value[0] & 0x80 else 10 ** value[0]))
+        if code == _TIME_OFFSET and len(value) == 8:
+            interface = interface._replace(offset=struct.unpack(order + "q", value)[0])
         at += 4 + (length + 3) // 4 * 4
-    return 1_000_000.0
+    return interface
