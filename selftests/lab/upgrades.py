@@ -42,6 +42,10 @@ CHANGES = {
         (["upgrade", "cilium", "1.19.5"], [fact("Cilium", "1.19.1", "1.19.5")]),
         (["upgrade", "cilium", "1.19.1"], [fact("Cilium", "1.19.5", "1.19.1")]),
     ],
+    "cilium-1.18.6": [
+        (["upgrade", "cilium", "1.18.6"], [fact("Cilium", "1.19.1", "1.18.6")]),
+        (["upgrade", "cilium", "1.19.1"], [fact("Cilium", "1.18.6", "1.19.1")]),
+    ],
     "kpr": [
         (["set", "kpr=true"], [fact("KubeProxyReplacement", "False", "True"), fact(MODE, "iptables", "no kube-proxy"), *ON]),
         (["set", "kpr=false"], [fact("KubeProxyReplacement", "True", "False"), fact(MODE, "no kube-proxy", "iptables"), *OFF]),
