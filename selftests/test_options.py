@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import subprocess
@@ -112,6 +113,29 @@ def test_what_the_options_leave_out_is_skipped_once_and_not_for_each_node_and_po
     }
     assert suite.tools.calls() == []
     assert not any("exec" in path for path in cluster.paths)
+
+
+def test_helm_values_that_the_inventory_names_are_kept_with_the_run_and_with_no_other(cluster, suite, tmp_path):
+    with (tmp_path / "inventory.yaml").open("a") as inventory:
+        inventory.write("upgrade: {helm_values: values.yaml}\n")
+    (tmp_path / "values.yaml").write_text("USER-SUPPLIED VALUES:\nMTU: 1450\nipam: {token: planted}\n")
+    kept, recorded = tmp_path / "before.json", tmp_path / "recording"
+
+    finished = suite("-k", "endpoints_ready", f"--baseline-out={kept}", f"--record={recorded}")
+    assert f"Baseline: {kept}" in finished.stdout
+    facts = {fact["name"]: fact["value"] for fact in json.loads(kept.read_text())["facts"]}
+    assert facts["Helm value MTU"] == ["1450"]
+    assert "left out" in facts["Helm value ipam.token"][0]
+    for path in (path for folder in (recorded, tmp_path / "reports") for path in folder.rglob("*") if path.is_file()):
+        assert b"planted" not in path.read_bytes(), path
+        assert b"values.yaml" not in path.read_bytes(), path
+
+    (tmp_path / "values.yaml").write_text("Error: release: not found\n")
+    wrong = suite("-k", "endpoints_ready", f"--baseline={kept}")
+    assert wrong.returncode == pytest.ExitCode.USAGE_ERROR
+    (line,) = [line for line in (wrong.stdout + wrong.stderr).splitlines() if line.startswith("ERROR: ")]
+    assert line.startswith(f"ERROR: {tmp_path / 'values.yaml'}: helm get values: line 1: 'Error: release: not found': expected YAML")
+    assert suite("-k", "endpoints_ready").returncode != pytest.ExitCode.USAGE_ERROR
 
 
 def test_only_what_the_selected_tests_need_is_asked(cluster, suite):

@@ -14,6 +14,7 @@ from .model.baseline import Baseline
 from .model.watched import Summary
 from .parse.baseline import parse_baseline
 from .parse.errors import ParseError
+from .parse.helm_values import parse_helm_values
 from .parse.watch_summary import parse_watch_summary
 
 T = TypeVar("T")
@@ -47,6 +48,15 @@ def load_watch(path: pathlib.Path) -> Summary:
         BaselineError: it cannot be read, is cut off, of another schema, or something else.
     """
     return _load(path, parse_watch_summary)
+
+
+def load_helm_values(path: pathlib.Path) -> dict[str, str]:
+    """Read what ``helm get values`` printed.
+
+    Raises:
+        BaselineError: it cannot be read, or is something else.
+    """
+    return _load(path, parse_helm_values)
 
 
 def _replayed(recording: pathlib.Path) -> Baseline:

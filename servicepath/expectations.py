@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from typing import Annotated, Any, Literal
 
 import pydantic
@@ -47,9 +48,15 @@ class UpgradeRule(Section):
 
 
 class Upgrade(Section):
-    """What ``--baseline`` and the compare command make of changes."""
+    """What ``--baseline`` and the compare command make of changes.
+
+    Attributes:
+        expect: the rules, in their order.
+        helm_values: what ``helm get values`` printed of Cilium's release, to be compared too; an absolute path.
+    """
 
     expect: tuple[UpgradeRule, ...] = ()
+    helm_values: pathlib.Path | None = None
 
     @property
     def rules(self) -> tuple[Rule, ...]:

@@ -205,7 +205,8 @@ def _absolute(inventory: Inventory, path: pathlib.Path) -> Inventory:
             raise InventoryError(f"{path}: expected a path, found {str(value)!r}: {wrong}") from wrong
 
     ssh = inventory.ssh.model_copy(update={"config": full(inventory.ssh.config), "identity": full(inventory.ssh.identity)})
-    found = inventory.model_copy(update={"kubeconfig": full(inventory.kubeconfig), "ssh": ssh})
+    upgrade = inventory.upgrade.model_copy(update={"helm_values": full(inventory.upgrade.helm_values)})
+    found = inventory.model_copy(update={"kubeconfig": full(inventory.kubeconfig), "ssh": ssh, "upgrade": upgrade})
     found._file = path
     for key, value in (("ssh.config", ssh.config), ("ssh.identity", ssh.identity)):
         if value and not value.exists():

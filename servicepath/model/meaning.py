@@ -23,7 +23,7 @@ _OF_ADDRESSES = frozenset({"local", "broadcast", "multicast", "anycast"})
 _POD_DEVICE = re.compile(r"lxc\w+|lxc_health|veth\w+|cali\w+")
 
 # Keys and values of a configuration that may be a secret, or may hold one.
-_PRIVATE_KEY = re.compile(r"passw|secret|token|credential|private|api-?key|auth-key|psk|etcd-config|\bkey\b|-key$", re.IGNORECASE)
+_PRIVATE_KEY = re.compile(r"passw|secret|token|credential|private|api-?key|auth-key|psk|etcd-config|env\b|\bkey\b|-key$", re.IGNORECASE)
 _HARMLESS = re.compile(r"true|false|\d*|/[\w./-]+", re.IGNORECASE)  # a switch, a number, a path
 _PRIVATE_VALUE = re.compile(r"-----BEGIN|://[^/\s:@]*:[^/\s@]+@", re.IGNORECASE)
 LEFT_OUT = "(left out: it may be a secret)"

@@ -33,6 +33,7 @@ def of_run(inventory: Inventory, options: Options, *, lan_client: bool) -> Head:
         lan_client: whether the run had one, be it this very machine.
     """
     changed: dict[str, Any] = {key: getattr(inventory, key) for key in _OF_INVENTORY}
+    changed["upgrade"] = inventory.upgrade.model_copy(update={"helm_values": None})  # a file of this machine
     changed["nodes"] = {name: Target(connection=node.connection) for name, node in inventory.nodes.items()}
     changed["lan_client"] = Target() if lan_client else None
     outage = inventory.api_outage
