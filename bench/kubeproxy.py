@@ -91,6 +91,7 @@ def _start(place: pathlib.Path, argv: Sequence[str]) -> None:
         components.PKI: str(place / "pki"),
         components.KUBECONFIGS: str(place),
         "/run/servicepath": str(place),
+        "/var/lib/etcd": str(place / "etcd"),
     }
     words = list(argv)
     for old, new in moved.items():

@@ -21,10 +21,13 @@ from lab.waiting import until
 
 OVERLAYS = ("/etc", "/home", "/opt", "/usr", "/var")
 # Below the host's folder on the lab's tmpfs → where the host sees it. containerd's folder cannot lie on an overlay, since
-# its snapshots are overlays themselves; the kubelet's needs mounts that spread into containers. /run is last: it hides the rest.
+# its snapshots are overlays themselves; the kubelet's needs mounts that spread into containers. What this machine's own etcd or
+# container engine keeps is none of the lab's. /run is last: it hides the rest.
 PLACED = (
     ("containerd", "/var/lib/containerd"),
     ("kubelet", "/var/lib/kubelet"),
+    ("etcd", "/var/lib/etcd"),
+    ("cni", "/etc/cni/net.d"),
     ("pods", "/var/log/pods"),
     ("programs", "/opt/servicepath-lab/bin"),
     ("cilium", "/opt/servicepath-lab/cilium"),

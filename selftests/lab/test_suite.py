@@ -74,3 +74,11 @@ def test_nothing_is_left_on_a_node(facts, node):
     assert [word for word in said if word.startswith("servicepath-")] == []
     assert "tcpdump" not in said
     assert "containerd" in said  # the control: the listing shows what does run
+
+
+@pytest.mark.parametrize("folder", ["/var/lib/etcd", "/etc/cni/net.d"])
+def test_what_this_machine_keeps_for_a_cluster_of_its_own_is_none_of_the_labs(facts, folder):
+    argv = [sys.executable, "-m", "lab", "exec", "master", "--", "stat", "--file-system", "--format=%T", folder]
+    done = subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=True)
+
+    assert done.stdout.split() == ["tmpfs"]
