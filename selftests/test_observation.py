@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from servicepath import troubles
@@ -12,27 +14,39 @@ def said(status, stderr="", stdout="", argv=("tcpdump", "-w", "-"), name="captur
     return Observation("worker1", name, argv, status, stdout.encode(), stderr.encode(), 1764480001.25, 0.5)
 
 
-def test_what_is_kept_comes_back_equal(tmp_path):
-    kept = (
-        Observation("api", "services", ("GET", "/api/v1/services"), 0, b"{}", b"", 1.5, 0.25),
-        Observation("worker1", "capture-underlay", ("tcpdump", "-w", "-"), None, bytes(range(256)), "é".encode(), 2.0, 9.0),
-        Observation("worker1", "route-get-fd00--a", ("ip", "route"), 2, b"", b"", 2.0, 0.0),
-    )
-
-    Archive(tmp_path).add(kept)
-
-    assert Archive(tmp_path).load() == kept
-    assert Archive(tmp_path).file_of(kept[1]).read_bytes() == bytes(range(256))
+def lines(folder):
+    return [json.loads(line) for line in (folder / "commands.jsonl").read_text().splitlines()]
 
 
-def test_standard_error_of_an_earlier_answer_is_not_kept(tmp_path):
+def test_what_is_kept_is_there_as_it_came(tmp_path):
+    capture = Observation("worker1", "capture-underlay", ("tcpdump", "-w", "-"), None, bytes(range(256)), "é".encode(), 2.0, 9.0)
+    lookup = Observation("worker1", "route-get-fd00--a", ("ip", "route", "é"), 2, b"", b"", 2.0, 0.0)
+
     archive = Archive(tmp_path)
-    archive.add([said(1, "refused")])
+    archive.add([Observation("api", "services", ("GET", "/api/v1/services"), 0, b"{}", b"", 1.5, 0.25), capture])
+    archive.add([lookup])
 
-    archive.add([said(0)])
+    assert archive.file_of(capture).read_bytes() == bytes(range(256))
+    assert (tmp_path / "worker1" / "capture-underlay.err").read_text() == "é"
+    assert archive.file_of(lookup).read_bytes() == b""
+    assert lines(tmp_path / "api") == [
+        {"name": "services", "argv": ["GET", "/api/v1/services"], "status": 0, "started": 1.5, "took": 0.25}
+    ]  # fmt: skip
+    assert lines(tmp_path / "worker1") == [
+        {"name": "capture-underlay", "argv": ["tcpdump", "-w", "-"], "status": None, "started": 2.0, "took": 9.0},
+        {"name": "route-get-fd00--a", "argv": ["ip", "route", "é"], "status": 2, "started": 2.0, "took": 0.0},
+    ]
 
-    assert archive.load() == (said(0),)
-    assert sorted(path.name for path in (tmp_path / "worker1").iterdir()) == ["capture.json", "capture.out"]
+
+def test_an_answer_takes_the_place_of_an_earlier_one_of_its_name(tmp_path):
+    archive = Archive(tmp_path)
+    archive.add([said(1, "refused", "half")])
+
+    archive.add([said(0, stdout="whole")])
+
+    assert archive.file_of(said(0)).read_text() == "whole"
+    assert lines(tmp_path / "worker1")[-1]["status"] == 0
+    assert sorted(path.name for path in (tmp_path / "worker1").iterdir()) == ["capture.out", "commands.jsonl"]
 
 
 def test_clearing_leaves_what_is_not_ours(tmp_path):
@@ -43,7 +57,6 @@ def test_clearing_leaves_what_is_not_ours(tmp_path):
 
     archive.clear()
 
-    assert archive.load() == ()
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [".gitkeep", "notes.txt"]
 
 

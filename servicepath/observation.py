@@ -107,7 +107,10 @@ class NotRecorded(CouldNotSee):
 
 
 class Archive:
-    """A folder of Observations: ``<node>/<name>.out`` and ``.err`` (where there is any) as they came, ``.json`` with the rest.
+    """A folder of Observations: ``<node>/<name>.out`` and ``.err`` (where there is any) as they came, and ``<node>/commands.jsonl``.
+
+    The latter has a line for each: name, argv, status, when it began (Unix time) and how long it took, in seconds; of one name the last
+    line counts. One file for all of them, since a node of a cluster of two hundred is asked two hundred times for a route.
 
     Args:
         folder: made when it is not there.
@@ -120,46 +123,33 @@ class Archive:
     def clear(self) -> None:
         """Remove what an earlier run kept here, and nothing else."""
         for path in self.folder.glob("*/*"):
-            if path.suffix in {".out", ".err", ".json"}:
+            if path.suffix in {".out", ".err", ".jsonl"}:
                 path.unlink()
 
     def add(self, observations: Iterable[Observation]) -> None:
         """Keep the Observations; one of the same node and name is replaced."""
+        lines: dict[pathlib.Path, list[str]] = {}
         for observation in observations:
             base = self._base(observation.node, observation.name)
             if base.parent not in self._made:
                 base.parent.mkdir(parents=True, exist_ok=True)
                 self._made.add(base.parent)
-            rest = {name: getattr(observation, name) for name in ("argv", "status", "started", "took")}
-            files = {".out": observation.stdout, ".json": (json.dumps(rest, indent=1) + "\n").encode()}
-            if observation.stderr:
-                files[".err"] = observation.stderr
-            else:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(f"{base}.err")  # of an earlier one of that name
-            for end, content in files.items():
-                with open(f"{base}{end}", "wb") as file:  # a path's own methods take twice the time
-                    file.write(content)
+            rest = {name: getattr(observation, name) for name in ("name", "argv", "status", "started", "took")}
+            lines.setdefault(base.parent, []).append(json.dumps(rest) + "\n")
+            self._write(base, observation)
+        for folder, told in lines.items():
+            with open(folder / "commands.jsonl", "a", encoding="ascii") as file:
+                file.write("".join(told))
 
-    def load(self) -> tuple[Observation, ...]:
-        """All Observations of the folder, by node and name.
-
-        Raises:
-            OSError, ValueError: a file is missing or is not what ``add`` wrote.
-        """
-        found = []
-        for path in sorted(self.folder.glob("*/*.json")):
-            rest = json.loads(path.read_text(encoding="utf-8"))
-            name = path.name.removesuffix(".json")
-            said = path.with_name(name + ".err")
-            found.append(
-                Observation(
-                    node=path.parent.name, name=name, argv=tuple(rest["argv"]), status=rest["status"],
-                    stdout=path.with_name(name + ".out").read_bytes(), stderr=said.read_bytes() if said.exists() else b"",
-                    started=rest["started"], took=rest["took"],
-                )
-            )
-        return tuple(found)
+    def _write(self, base: pathlib.Path, observation: Observation) -> None:
+        with open(f"{base}.out", "wb") as file:  # a path's own methods take twice the time
+            file.write(observation.stdout)
+        if observation.stderr:
+            with open(f"{base}.err", "wb") as file:
+                file.write(observation.stderr)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{base}.err")  # of an earlier one of that name
 
     def file_of(self, observation: Observation) -> pathlib.Path:
         """The file that holds the Observation's standard output."""
