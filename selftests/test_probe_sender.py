@@ -12,7 +12,7 @@ import dns.rcode
 import dns.rrset
 import pytest
 
-from servicepath.experiments import capture, node_sender, planning, probe
+from servicepath.experiments import capture, node_sender, node_watcher, planning, probe
 from servicepath.experiments.planning import PodPlace, Surroundings, Target
 from servicepath.model.addresses import Socket
 from servicepath.model.flows import Probe, Source
@@ -106,6 +106,7 @@ def test_source_ports_are_each_given_once_and_never_one_in_use():
     given = list(probe.source_ports(used))
 
     assert sorted(given) == list(range(29900, 29952))
+    assert not set(probe.SOURCE_PORTS) & set(range(*node_watcher.PORTS))
 
 
 @pytest.mark.parametrize(("endpoints", "least", "count"), [(0, 5, 5), (1, 10, 10), (3, 5, 23), (100, 5, 64)])

@@ -27,8 +27,8 @@ from typing import Any, Dict, Optional  # noqa: UP035 - the node's Python may be
 
 Plan = Dict[str, Any]  # noqa: UP006
 
-# As the probes' own (probe.py): in no ephemeral and no NodePort range.
-PORTS = (10240, 29952)
+# In no ephemeral and no NodePort range, as the probes' own (probe.py), and none of those.
+PORTS = (10240, 18432)
 
 
 class Record:

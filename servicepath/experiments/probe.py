@@ -19,8 +19,9 @@ from ..model.services import ServicePort
 from .node_sender import AT_ONCE
 
 # Outside the kernel's default ephemeral range (32768-60999) and Kubernetes' NodePort range (30000-32767), so that no other
-# program gets the same source port by chance.
-SOURCE_PORTS = range(10240, 29952)
+# program gets the same source port by chance. What lies below (from 10240) is the watch's: each of its many connections keeps its port
+# for a minute (TIME_WAIT), and a run may follow, or go on beside it.
+SOURCE_PORTS = range(18432, 29952)
 
 # Seconds to wait for one answer: so long as a resolver and dig wait (resolv.conf(5), dig(1)). A healthy answer inside a cluster takes
 # milliseconds, but on a busy node the server may not run for seconds: what a resolver would still have taken is no lost answer.
@@ -43,7 +44,7 @@ def source_ports(used: Container[int]) -> Iterator[int]:
             for hours (bpf-ct-timeout-service-tcp, Cilium 1.19), and an old flow must not prove a new one.
 
     Raises:
-        StopIteration: after all of SOURCE_PORTS (19712) were given out.
+        StopIteration: after all of SOURCE_PORTS (11520) were given out.
     """
     start = secrets.randbelow(len(SOURCE_PORTS))
     yield from (port for port in (*SOURCE_PORTS[start:], *SOURCE_PORTS[:start]) if port not in used)
