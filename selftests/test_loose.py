@@ -137,6 +137,15 @@ def test_a_sysdump_of_the_lab_is_judged():
     assert "not in this recording: listeners of worker1" in found.message("no-listener", "worker1")
 
 
+def test_without_traffic_a_sysdump_is_judged_by_all_that_is_in_it():
+    chosen = (CONTROL, RULES, ROUTES)
+    passive, all_of_it = judged(SYSDUMP, "--passive", *chosen), judged(SYSDUMP, *chosen)
+
+    held = {name for name, (outcome, _) in all_of_it.found.items() if outcome == "passed"}
+    assert {name for name, (outcome, _) in passive.found.items() if outcome == "passed"} == held
+    assert passive.of("mode-as-expected") == passive.of("dataplanes-programmed") == {"passed"}
+
+
 def changed(tmp_path, **changes):
     """The sysdump with some of its files changed: pattern of the path → (old, new)."""
     target = tmp_path / "changed.zip"

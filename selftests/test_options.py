@@ -72,7 +72,7 @@ def test_a_run_that_cannot_begin_leaves_the_last_runs_report_alone(cluster, suit
     finished = suite(*arguments)
 
     assert finished.returncode not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-    assert {path.name for path in before} >= {"report.html", "junit.xml", "facts.json", "services.json"}
+    assert {path.name for path in before} >= {"report.html", "junit.xml", "facts.json", "services.out"}
     assert {path: path.read_bytes() for path in (tmp_path / "reports").rglob("*") if path.is_file()} == before
     assert "Traceback" not in finished.stdout + finished.stderr
 
@@ -113,6 +113,13 @@ def test_what_the_options_leave_out_is_skipped_once_and_not_for_each_node_and_po
     }
     assert suite.tools.calls() == []
     assert not any("exec" in path for path in cluster.paths)
+
+
+def test_a_case_that_is_named_is_found_and_skipped(cluster, suite):
+    finished = suite("--passive", "-k", "mode_as_expected", f"{ROOT}/tests/test_1_control_path.py::test_mode_as_expected[master]")
+
+    assert finished.returncode == pytest.ExitCode.OK, finished.stdout + finished.stderr
+    assert "1 skipped" in finished.stdout
 
 
 def test_helm_values_that_the_inventory_names_are_kept_with_the_run_and_with_no_other(cluster, suite, tmp_path):

@@ -83,6 +83,8 @@ def _load(path: pathlib.Path, parse: Callable[[str], T]) -> T:
         raise BaselineError(f"{path}: expected UTF-8 text: {wrong.reason} at byte {wrong.start}") from wrong
     except ParseError as wrong:
         raise BaselineError(f"{path}: {wrong}") from wrong
+    except ValueError as wrong:  # a path that none can be
+        raise BaselineError(f"{path}: cannot be read: {wrong}") from wrong
 
 
 def check_writable(path: pathlib.Path) -> None:

@@ -229,6 +229,7 @@ _EXPECTED: tuple[tuple[str, str], ...] = (
     (r"^expect\.cluster_cidr", "expected a network such as 10.42.0.0/16"),
     (r"^kubeconfig_from\.server$", "expected a URL such as https://192.168.55.10:6443"),
     (r"^ssh\.port", "expected a port, 1 to 65535"),
+    (r"^upgrade\.helm_values$", "expected a path"),
     (r"^deadline$", "expected seconds, more than 0"),
 )  # fmt: skip
 

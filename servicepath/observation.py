@@ -123,7 +123,7 @@ class Archive:
     def clear(self) -> None:
         """Remove what an earlier run kept here, and nothing else."""
         for path in self.folder.glob("*/*"):
-            if path.suffix in {".out", ".err", ".jsonl"}:
+            if path.suffix in {".out", ".err", ".json", ".jsonl"}:  # .json: of before there was commands.jsonl
                 path.unlink()
 
     def add(self, observations: Iterable[Observation]) -> None:

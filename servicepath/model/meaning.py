@@ -23,9 +23,22 @@ _OF_ADDRESSES = frozenset({"local", "broadcast", "multicast", "anycast"})
 _POD_DEVICE = re.compile(r"lxc\w+|lxc_health|veth\w+|cali\w+")
 
 # Keys and values of a configuration that may be a secret, or may hold one.
-_PRIVATE_KEY = re.compile(r"passw|secret|token|credential|private|api-?key|auth-key|psk|etcd-config|env\b|\bkey\b|-key$", re.IGNORECASE)
+_PRIVATE_KEY = re.compile(r"passw|secret|token|credential|private|api-?key|auth-key|psk|etcd-config|\bkey\b|-key$", re.IGNORECASE)
 _HARMLESS = re.compile(r"true|false|\d*|/[\w./-]+", re.IGNORECASE)  # a switch, a number, a path
 _PRIVATE_VALUE = re.compile(r"-----BEGIN|://[^/\s:@]*:[^/\s@]+@", re.IGNORECASE)
+# Of Helm's values: keys whose value may be a secret whatever it looks like, and what every other value must look like to be told.
+_SECRETIVE = re.compile(
+    r"pass|pwd|secret|token|credential|private|auth|jwt|psk|docker|cert|webhook|env\b|env\.|script|annotation|[-_.]key|_key_|(?-i:Key)",
+    re.IGNORECASE,
+)
+_SWITCH = re.compile(r"true|false|null|\{\}|", re.IGNORECASE)
+_PLAIN = re.compile(
+    r"-?\d[\d.]{0,11}[A-Za-z%]{0,3}"  # 1450, 0.0025, 256Mi, 30s
+    r"|[A-Za-z][A-Za-z0-9.-]{0,39}"
+    r"|(?:/[\w.-]{1,32})+/?"
+    r"|[\da-fA-F]*[.:][\da-fA-F.:]*(?:/\d{1,3})?"  # an address or a network
+    r"|[\w-]+\.[\w.-]+(?:/[\w.-]+)*(?::[\w.-]{1,40})?(?:@sha256:[\da-f]{64})?|sha256:[\da-f]{64}"  # an image, or its digest
+)
 LEFT_OUT = "(left out: it may be a secret)"
 
 
@@ -72,6 +85,14 @@ def configuration(prefix: str, values: Mapping[str, str]) -> Iterator[Fact]:
     for key, value in sorted(values.items()):
         private = (_PRIVATE_KEY.search(key) and not _HARMLESS.fullmatch(value)) or _PRIVATE_VALUE.search(value)
         yield Fact("", f"{prefix} {key}", (LEFT_OUT,) if private else tuple(value.splitlines()))
+
+
+def helm_values(values: Mapping[str, str]) -> Iterator[Fact]:
+    """One fact a value. They come out of a Secret: only what looks like a switch, number, name, path, address or image is told."""
+    for key, value in sorted(values.items()):
+        lines = value.splitlines()
+        told = _SWITCH.fullmatch(value) or (not _SECRETIVE.search(key) and all(map(_PLAIN.fullmatch, lines)))
+        yield Fact("", f"Helm value {key}", tuple(lines) if told else (LEFT_OUT,))
 
 
 def of_cluster(objects: ClusterObjects, services: Iterable[Service]) -> Iterator[Fact]:

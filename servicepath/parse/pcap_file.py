@@ -26,6 +26,8 @@ _PCAPNG = b"\x0a\x0d\x0d\x0a"
 _SECTION, _INTERFACE, _SIMPLE, _ENHANCED = 0x0A0D0D0A, 1, 3, 6
 _TIME_RESOLUTION, _TIME_OFFSET = 9, 14  # options of an interface's description: if_tsresol, if_tsoffset
 
+_YEAR_10000 = 253_402_300_800  # seconds since 1970; an interface's clock may be described as anything
+
 
 class Record(NamedTuple):
     """A captured frame. ``time`` is Unix time in seconds (0 where the file has none), ``wire_length`` what was on the wire."""
@@ -127,6 +129,8 @@ def _block(kind: int, body: bytes, order: str, interfaces: list[_Interface], num
             time = ((high << 32) + low) / interface.units + interface.offset
     except (IndexError, struct.error) as error:
         raise ParseError(TOOL, number, repr(body[:20]), f"a packet block of a described interface ({error})") from error
+    if not 0 <= time < _YEAR_10000:
+        raise ParseError(TOOL, number, f"{time:.0f} s since 1970", "a time before the year 10000")
     if start + kept > len(body):
         raise ParseError(TOOL, number, f"{kept} bytes kept, in a block of {len(body)}", "a whole packet in its block")
     return Record(number, time, interface.linktype, wire, body[start : start + kept])
