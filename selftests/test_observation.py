@@ -28,7 +28,7 @@ def test_what_is_kept_is_there_as_it_came(tmp_path):
 
     assert archive.file_of(capture).read_bytes() == bytes(range(256))
     assert (tmp_path / "worker1" / "capture-underlay.err").read_text() == "é"
-    assert archive.file_of(lookup).read_bytes() == b""
+    assert archive.file_of(lookup).read_bytes() == b""  # what has no answer, or an error beside it, is kept as it came
     assert lines(tmp_path / "api") == [
         {"name": "services", "argv": ["GET", "/api/v1/services"], "status": 0, "started": 1.5, "took": 0.25}
     ]  # fmt: skip
@@ -36,6 +36,15 @@ def test_what_is_kept_is_there_as_it_came(tmp_path):
         {"name": "capture-underlay", "argv": ["tcpdump", "-w", "-"], "status": None, "started": 2.0, "took": 9.0},
         {"name": "route-get-fd00--a", "argv": ["ip", "route", "é"], "status": 2, "started": 2.0, "took": 0.0},
     ]
+
+
+def test_the_kernels_answers_for_addresses_are_in_no_file_of_their_own(tmp_path):
+    lookup = Observation("worker1", "route-get-10.42.0.7", ("ip", "route", "get", "10.42.0.7"), 0, b'[{"dst":"10.42.0.7"}]', b"", 2.0, 0.0)
+
+    Archive(tmp_path).add([lookup])
+
+    assert [path.name for path in (tmp_path / "worker1").iterdir()] == ["commands.jsonl"]
+    assert lines(tmp_path / "worker1")[0]["stdout"] == '[{"dst":"10.42.0.7"}]'
 
 
 def test_an_answer_takes_the_place_of_an_earlier_one_of_its_name(tmp_path):

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 
 from ..channel import Command
 from ..model.addresses import IPAddress
-from ..observation import Observation
+from ..observation import LOOKUP, Observation
 
 # Where container runtimes mount network namespaces: CNI's (containerd, CRI-O, k3s) and Docker's.
 _NAMESPACES = "/run/netns/* /var/run/docker/netns/*"
@@ -101,7 +101,7 @@ def commands(
 
 def lookup_name(ip: IPAddress) -> str:
     """The name of the Observation that answers ``ip route get`` for an address (fit for a file: an IPv6 colon is a dash)."""
-    return f"route-get-{str(ip).replace(':', '-')}"
+    return f"{LOOKUP}{str(ip).replace(':', '-')}"
 
 
 def namespaces(observation: Observation) -> dict[IPAddress, tuple[str, str]]:
