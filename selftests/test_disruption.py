@@ -424,7 +424,7 @@ def agent_service(backends):
 
 
 def observer(looks=()):
-    made = following.Observer(None, None, LiveClock(), None, ("master",))
+    made = following.Observer(None, None, LiveClock(), None, {"master": "iptables"})
     left = list(looks)
     made.look = lambda phase: {"master": left.pop(0) if len(left) > 1 else left[0]}
     return made

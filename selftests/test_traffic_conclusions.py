@@ -27,11 +27,8 @@ REMOTE = {"translated_at_the_pod", "tunnel_endpoints", "inner_is_the_pod", "same
 OF_THE_POD = REMOTE | {"full_size_packet", "pod_answers", "pod_leaves_counters", "pod_translated_by_ebpf", "kpr_false_yet_clusterip"}
 UNDERLAY = (REMOTE - {"translated_at_the_pod"}) | {"no_clusterip_inside", "host_sees_the_clusterip", "host_inner_source"}
 # What is about kube-proxy's counters and chains, and what about packets that leave their socket for the ClusterIP.
-OF_IPTABLES = {
-    "dataplanes_follow", "dnat_adds_no_route", "host_counted_by_iptables", "host_marked_for_masquerade", "pod_leaves_counters",
-    "counters_count_flows",
-}  # fmt: skip
-BESIDE = {"host_translated_by_conntrack", "kpr_false_yet_clusterip"}
+OF_IPTABLES = {"host_counted_by_iptables", "host_marked_for_masquerade", "pod_leaves_counters", "counters_count_flows"}
+BESIDE = {"host_translated_by_conntrack", "kpr_false_yet_clusterip", "dnat_adds_no_route"}
 # What is skipped on the whole recording, by node and port.
 SKIPPED = {
     "master dns": {"counters_count_flows", "local_backend_untunnelled"},

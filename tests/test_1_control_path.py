@@ -49,7 +49,6 @@ def test_dataplanes_programmed(dataplanes, exhibit):
 
 
 @pytest.mark.disruptive
-@pytest.mark.needs("iptables", "not-replaced")
 @pytest.mark.conclusion(
     section="§2, §10.1",
     see=(

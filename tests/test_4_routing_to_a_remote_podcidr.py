@@ -67,7 +67,7 @@ def test_full_size_packet(sized_flows, exhibit):
 
 
 @pytest.mark.disruptive
-@pytest.mark.needs("iptables", "not-replaced")
+@pytest.mark.needs("beside-kube-proxy")
 @pytest.mark.conclusion(section="§5, §10.6", see=("ssh NODE 'ip route show table all'",))
 def test_dnat_adds_no_route(all_followed, pod_and_service_cidrs, exhibit):
     """Creating and deleting a Service with an endpoint changes NAT rules and no route of Pod or Service CIDR."""

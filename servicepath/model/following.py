@@ -11,26 +11,35 @@ from .host import Route
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Presence:
-    """Whether one node's dataplanes hold the temporary Service with its backend, at one time."""
+    """Whether one node's dataplanes hold the temporary Service with its backend, at one time.
 
-    iptables: bool
+    Attributes:
+        rules: kube-proxy's; None where Cilium takes its place.
+        agent: the agent's Service list.
+        map: the load-balancing map.
+        proxy: kube-proxy's mode, iptables or nftables.
+    """
+
+    rules: bool | None
     agent: bool
     map: bool
+    proxy: str = "iptables"
 
     @property
     def everywhere(self) -> bool:
-        """In all three."""
-        return self.iptables and self.agent and self.map
+        """In all that there are."""
+        return self.rules is not False and self.agent and self.map
 
     @property
     def nowhere(self) -> bool:
-        """In none of the three."""
-        return not (self.iptables or self.agent or self.map)
+        """In none of them."""
+        return not (self.rules or self.agent or self.map)
 
     def __str__(self) -> str:
         """``iptables: yes, agent's Service list: yes, load-balancing map: no``."""
         words = {True: "yes", False: "no"}
-        return f"iptables: {words[self.iptables]}, agent's Service list: {words[self.agent]}, load-balancing map: {words[self.map]}"
+        rules = "" if self.rules is None else f"{self.proxy}: {words[self.rules]}, "
+        return f"{rules}agent's Service list: {words[self.agent]}, load-balancing map: {words[self.map]}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -74,7 +83,8 @@ def not_followed(following: Following) -> tuple[Difference, ...]:
     subject = f"{following.node}: the temporary Service {following.vip}"
     if not following.created.everywhere:
         problem = f"not everywhere {following.waited[0]:.1f} s after its creation"
-        wrong.append(Difference(subject, problem, "in all three dataplanes", str(following.created)))
+        wanted = "in both dataplanes" if following.created.rules is None else "in all three dataplanes"
+        wrong.append(Difference(subject, problem, wanted, str(following.created)))
     if not following.deleted.nowhere:
         problem = f"still there {following.waited[1]:.1f} s after its deletion"
         wrong.append(Difference(subject, problem, "in none of the dataplanes", str(following.deleted)))
