@@ -255,7 +255,7 @@ def test_a_fleet_runs_side_by_side_and_one_nodes_trouble_is_a_value(ssh, sockets
     assert said["idle"] == {}
     assert said["never"].remedy == "add it to nodes: in the inventory"
     assert {node: trips for node, (trips, _) in fleet.phases()["snapshot"].items()} == {"good": 1, "bad": 1}
-    assert [o.name for o in fleet.archive.load()] == ["hello"]
+    assert [path.name for path in (tmp_path / "raw").glob("*/*.out")] == ["hello.out"]
 
 
 def test_past_its_deadline_a_fleet_asks_nothing_and_says_so(ssh, sockets):

@@ -20,7 +20,7 @@ _NET = r"(?: (! )?-{} ([\da-fA-F.:]+/\d+))?"
 _USUAL = re.compile(
     r"(?:\[(\d{1,20}):(\d{1,20})\] )?-A ([^\s\"-][^\s\"]*)" + _NET.format("s") + _NET.format("d") + r"(?: -p (tcp|udp|sctp))?"
     r"(?: -m comment --comment (?:\"([^\"\\]*)\"|([\w-]+)))?"
-    r"(?: -m (?:tcp|udp|sctp)(?: --dport ([1-5]?\d{1,4}))?)?"
+    r"(?: -m (?:tcp|udp|sctp)(?: --dport (6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5]|[1-5]?\d{1,4}))?)?"
     r"(?: -m statistic --mode random --probability (0\.\d+))?"
     r"(?: -j (?:(DNAT) --to-destination ([\d\[][\da-f.:\]-]*)|([A-Za-z][\w-]*)))?",
     re.ASCII,
