@@ -62,7 +62,6 @@ def fill_node(node: KubernetesNode, topology: Topology, authority: Authority, pa
     for name, file in users.items():
         values = {"api": topology.master.address, "file": file}
         _write(upper / f"etc/kubernetes/{name}.kubeconfig", render("component.kubeconfig.j2", **values), mode=0o600)
-    (upper / "etc/cni/net.d").mkdir(parents=True, exist_ok=True)
     (upper / "opt/cni/bin").mkdir(parents=True, exist_ok=True)
     shutil.copy(CNI_LOOPBACK, upper / "opt/cni/bin/loopback")
 

@@ -26,9 +26,10 @@ def test_what_is_kept_is_there_as_it_came(tmp_path):
     archive.add([Observation("api", "services", ("GET", "/api/v1/services"), 0, b"{}", b"", 1.5, 0.25), capture])
     archive.add([lookup])
 
-    assert archive.file_of(capture).read_bytes() == bytes(range(256))
+    assert (tmp_path / "worker1" / "capture-underlay.out").read_bytes() == bytes(range(256))
     assert (tmp_path / "worker1" / "capture-underlay.err").read_text() == "é"
-    assert archive.file_of(lookup).read_bytes() == b""  # what has no answer, or an error beside it, is kept as it came
+    # What has no answer, or an error beside it, is kept as it came.
+    assert (tmp_path / "worker1" / "route-get-fd00--a.out").read_bytes() == b""
     assert lines(tmp_path / "api") == [
         {"name": "services", "argv": ["GET", "/api/v1/services"], "status": 0, "started": 1.5, "took": 0.25}
     ]  # fmt: skip
@@ -53,7 +54,7 @@ def test_an_answer_takes_the_place_of_an_earlier_one_of_its_name(tmp_path):
 
     archive.add([said(0, stdout="whole")])
 
-    assert archive.file_of(said(0)).read_text() == "whole"
+    assert (tmp_path / "worker1" / "capture.out").read_text() == "whole"
     assert lines(tmp_path / "worker1")[-1]["status"] == 0
     assert sorted(path.name for path in (tmp_path / "worker1").iterdir()) == ["capture.out", "commands.jsonl"]
 

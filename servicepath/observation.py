@@ -159,11 +159,6 @@ class Archive:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{base}.err")  # of an earlier one of that name
 
-    def file_of(self, observation: Observation) -> pathlib.Path:
-        """The file that holds the Observation's standard output."""
-        base = self._base(observation.node, observation.name)
-        return base.with_name(base.name + ".out")
-
     def _base(self, node: str, name: str) -> pathlib.Path:
         if "/" in node + name or node.startswith(".") or name.startswith("."):
             raise ValueError(f"not fit for a file name: {node!r}, {name!r}")

@@ -24,8 +24,6 @@ from .errors import ParseError
 TOOL = "helm get values"
 
 _HEADING = re.compile(r"\A(?:USER-SUPPLIED|COMPUTED) VALUES:(?=\r?\n)")
-
-
 _FAILED = "Error:"  # how helm's own message begins
 
 
