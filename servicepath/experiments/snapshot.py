@@ -19,6 +19,7 @@ What is asked, and under which name the Observation is found (``6`` variants onl
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import shlex
 from collections.abc import Iterable, Sequence
@@ -99,6 +100,7 @@ def commands(
     return tuple(found)
 
 
+@functools.cache
 def lookup_name(ip: IPAddress) -> str:
     """The name of the Observation that answers ``ip route get`` for an address (fit for a file: an IPv6 colon is a dash)."""
     return f"{LOOKUP}{str(ip).replace(':', '-')}"

@@ -7,6 +7,7 @@ does, so that evidence from JSON reads like what a person sees at the prompt. Ho
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping
 
 from .addresses import IPAddress, IPInterface, IPNetwork, Socket
@@ -61,7 +62,7 @@ class NextHop:
     device: str | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)  # without slots: many tests show a route, and it is put into words once
 class Route:
     """One route. ``type`` is unicast, local, broadcast, unreachable, …; ``table`` main, local, 2004, …; default is 0.0.0.0/0.
 
@@ -88,6 +89,10 @@ class Route:
 
     def __str__(self) -> str:
         """As ``ip route show table all`` prints it; the table is named unless it is main."""
+        return self._in_words
+
+    @functools.cached_property
+    def _in_words(self) -> str:
         words = [] if self.type == "unicast" else [self.type]
         words.append(_destination(self.destination))
         words += _words(via=self.via, dev=self.device, table=None if self.table == "main" else self.table, proto=self.protocol)

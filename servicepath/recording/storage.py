@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pathlib
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import zstandard
 
@@ -41,23 +41,33 @@ def files_of(path: pathlib.Path) -> dict[str, bytes]:
 
 
 def _unpack(path: pathlib.Path) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    size = 0
-    with path.open("rb") as packed:
-        try:
-            stream = zstandard.ZstdDecompressor(max_window_size=2**_WINDOW).stream_reader(packed)
-            with tarfile.open(fileobj=stream, mode="r|") as tar:
-                for member in tar:
-                    content = tar.extractfile(member) if member.isfile() else None
-                    size += member.size
-                    if size > LARGEST:
-                        raise RecordingError(f"{path}: expected a recording, found more than {LARGEST} bytes")
-                    if content:
-                        found[member.name.removeprefix("./")] = content.read()
-        except (zstandard.ZstdError, tarfile.TarError, EOFError) as wrong:
-            what = " ".join(str(wrong).split())
-            raise RecordingError(f"{path}: expected a whole {PACKED} of a recording, found a corrupt or foreign file ({what})") from wrong
-    return found
+    try:
+        whole = _decompressed(path)
+        with tarfile.open(fileobj=io.BytesIO(whole), mode="r:") as tar:
+            return dict(_members(tar, whole))
+    except (zstandard.ZstdError, tarfile.TarError, EOFError) as wrong:
+        what = " ".join(str(wrong).split())
+        raise RecordingError(f"{path}: expected a whole {PACKED} of a recording, found a corrupt or foreign file ({what})") from wrong
+
+
+def _decompressed(path: pathlib.Path) -> bytes:
+    whole = bytearray()
+    with path.open("rb") as packed, zstandard.ZstdDecompressor(max_window_size=2**_WINDOW).stream_reader(packed) as stream:
+        while chunk := stream.read(2**20):
+            whole += chunk
+            if len(whole) > LARGEST:
+                raise RecordingError(f"{path}: expected a recording, found more than {LARGEST} bytes")
+    return bytes(whole)
+
+
+def _members(tar: tarfile.TarFile, whole: bytes) -> Iterator[tuple[str, bytes]]:
+    """The files by name. A slice of what is in memory costs a third of reading a member as a file (88,000 of them at 200 nodes)."""
+    for member in tar:
+        end = member.offset_data + member.size
+        if end > len(whole):
+            raise EOFError("unexpected end of data")
+        if member.isfile():
+            yield member.name.removeprefix("./"), whole[member.offset_data : end]
 
 
 def write(recording: Recording, path: pathlib.Path) -> None:
