@@ -8,11 +8,17 @@ import io
 import pathlib
 import tempfile
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 CASES = pathlib.Path(__file__).parent / "data" / "cases"
+
+
+def fact(fixture: Any, *facts: Any) -> Any:
+    """What one of the suite's fixtures gives, made of these facts."""
+    return fixture.__wrapped__(*facts)
 
 
 @dataclasses.dataclass

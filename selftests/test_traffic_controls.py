@@ -5,6 +5,7 @@ import ipaddress
 import types
 
 import pytest
+from judging import fact
 
 from fixtures import counted, flows, paths
 from selftests import traffic_recording as recording
@@ -37,11 +38,6 @@ def near():
 
 def said(node, name):
     return recording.answers(node)[name].stdout
-
-
-def fact(fixture, *facts):
-    """What the fixture gives, made of these facts."""
-    return fixture.__wrapped__(*facts)
 
 
 def pod(run, node):
