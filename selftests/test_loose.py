@@ -240,3 +240,30 @@ def test_a_table_and_the_rest_in_files_of_their_own_are_read_together(tmp_path):
     assert found.of("service-rule", "kube-dns") == {"passed"}
     assert found.of("service-rule", "kubernetes") == {"passed"}
     assert found.of("chain-names") == {"passed"}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"kind": "EndpointSliceList", "apiVersion": "v1",\n "items": [{"metadata": {', "line 2: expected complete JSON"),
+        ("kind: List\nitems:\n- {metadata: [", r"line \d: expected complete YAML"),
+        ('{"a": 1}', "line 1: expected API objects"),
+        ("", "line 1: expected API objects"),
+    ],
+    ids=["JSON", "YAML", "another tool's", "empty"],
+)
+def test_a_damaged_api_list_is_an_error_and_not_an_absence(text, why, tmp_path):
+    found = judged(laid_out(tmp_path, {"nodes/n/nat.save": case("04", "nat.save"), "api/endpointslices.json": text}), RULES)
+
+    assert found.of("endpoint-dnat") == {"error"}
+    assert re.search(f"api/endpointslices.json: {why}", found.message("endpoint-dnat"))
+    assert found.of("service-rule") == {"passed"}  # of the Services that the rules name
+
+
+def test_an_object_without_apiversion_is_one(tmp_path):
+    items = json.loads(case("04", "services.json").read_text())["items"]
+    alone = {f"api/{number}.json": json.dumps({"kind": "Service", **item} | {"apiVersion": None}) for number, item in enumerate(items)}
+
+    known = normal.make(reader.read(laid_out(tmp_path, {"nodes/n/nat.save": case("04", "nat.save"), **alone})))
+
+    assert len(known.loose.api["services"]["items"]) == len(items)

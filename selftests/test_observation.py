@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -70,10 +71,16 @@ def test_clearing_leaves_what_is_not_ours(tmp_path):
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [".gitkeep", "notes.txt"]
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", ".hidden"])
-def test_a_name_cannot_leave_the_folder(tmp_path, name):
+@pytest.mark.parametrize(("node", "name"), [("worker1", "../x"), ("worker1", ".hidden"), ("../x", "a"), ("a/b", "a")])
+def test_a_name_cannot_leave_the_folder(tmp_path, node, name):
     with pytest.raises(ValueError, match="not fit for a file name"):
-        Archive(tmp_path).add([said(0, name=name)])
+        Archive(tmp_path).add([dataclasses.replace(said(0, name=name), node=node)])
+
+
+def test_a_capture_named_by_its_path_stays_one_file(tmp_path):
+    Archive(tmp_path).add([said(0, name="capture-nodes/../x.pcap")])
+
+    assert [path.name for path in tmp_path.rglob("*.out")] == ["capture-nodes%2F..%2Fx.pcap.out"]
 
 
 @pytest.mark.parametrize(

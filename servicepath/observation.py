@@ -160,6 +160,6 @@ class Archive:
                 os.unlink(f"{base}.err")  # of an earlier one of that name
 
     def _base(self, node: str, name: str) -> pathlib.Path:
-        if "/" in node + name or node.startswith(".") or name.startswith("."):
+        if "/" in node or node.startswith(".") or name.startswith("."):
             raise ValueError(f"not fit for a file name: {node!r}, {name!r}")
-        return self.folder / node / name
+        return self.folder / node / name.replace("/", "%2F")  # a capture of others' is named by its path in their folder

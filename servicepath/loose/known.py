@@ -52,10 +52,8 @@ class Known:
         return self.loose.hints
 
     def no_slices(self, service: Service) -> str | None:
-        """Why where the Service's traffic should go is not known; None when it is."""
-        if service.key in self.sliced:
-            return None
-        return f"not in this recording: EndpointSlices of {service.key}"
+        """What is missing where it is not known where the Service's traffic should go; None when it is."""
+        return None if service.key in self.sliced else f"EndpointSlices of {service.key}"
 
     def told(self, objects: ClusterObjects) -> Sequence[str]:
         """The Services that are derived, with what from, a line each."""

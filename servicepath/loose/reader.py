@@ -52,6 +52,7 @@ class Loose:
         doubled: (node, what) → why none of several files was taken.
         api: resource → document, as parse_kubernetes takes them; what is in no file is absent.
         unread: path → why it was not used.
+        damaged: path → where an API list is damaged; what it would have said is not "not in this recording".
         hints: the folder's recording.yaml.
         source: what was read, for messages.
         kind: "a folder of loose outputs" or "a cilium sysdump".
@@ -64,6 +65,7 @@ class Loose:
     hints: Hints
     source: str
     kind: str
+    damaged: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def is_recording(path: pathlib.Path) -> bool:
@@ -90,7 +92,7 @@ def read(path: pathlib.Path) -> Loose:
 
 def _checked(found: Loose) -> Loose:
     if not found.said and not found.api:
-        few = "; ".join(f"{name}: {why}" for name, why in list(found.unread.items())[:3])
+        few = "; ".join(f"{name}: {why}" for name, why in list({**found.damaged, **found.unread}.items())[:3])
         raise RecordingError(f"{found.source}: no output that is known here" + (f" ({few})" if few else ""))
     return found
 
@@ -116,7 +118,12 @@ def _of_folder(files: Files, told: Hints, place: str) -> Loose:
     ]
     unread = {path: what.why or "no output that is known here" for path, (what, _) in whats.items() if what.kind is None}
     said_once, doubled, left = _each_once(mine)
-    return Loose(tuple(said_once), doubled, api, unread | left, told, place, "a folder of loose outputs")
+    damaged = _damaged((path, what) for path, (what, _) in whats.items())
+    return Loose(tuple(said_once), doubled, api, unread | left, told, place, "a folder of loose outputs", damaged)
+
+
+def _damaged(whats: Iterable[tuple[str, whatis.What]]) -> dict[str, str]:
+    return {path: what.why or "" for path, what in whats if what.kind == whatis.API and what.document is None}
 
 
 def _named_by(said: hints.File, path: str, data: bytes) -> whatis.What:
@@ -225,7 +232,7 @@ def _of_sysdump(files: Files, told: Hints, place: str) -> Loose:
     }
     said = [each for pod, names in sysdump.bugtools(files).items() for each in _of_bugtool(files, pod, names, on.get(pod) or "")]
     unread = {path: what.why or "not read" for path, what in whats.items() if what.kind is None and what.why != "empty"}
-    return Loose(tuple(said), {}, api, unread, told, place, "a cilium sysdump")
+    return Loose(tuple(said), {}, api, unread, told, place, "a cilium sysdump", _damaged(whats.items()))
 
 
 def _of_bugtool(files: Files, pod: str, names: Mapping[str, str], node: str) -> Iterator[Said]:

@@ -50,6 +50,7 @@ _TEXTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
 )  # fmt: skip
 _API_YAML = re.compile(r"^(?:apiVersion|kind): \S+", re.MULTILINE)
+_API_TEXT = re.compile(r'\A\s*\{\s*"(?:apiVersion|kind)":|^apiVersion: \S+$', re.MULTILINE)  # as kubectl begins: of damaged ones, too
 
 # Names, for what the content does not tell: it is empty, cut off or damaged. The first that fits counts.
 _NAMES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -78,8 +79,8 @@ class What:
     Attributes:
         kind: one of KINDS; None: nothing that is read here.
         table: of rules or routes that do not name their own table (``-S``, one table of routes), by the file's name; None: not said.
-        document: the decoded JSON or YAML of an API object or list.
-        why: for a file that is not read, what it seems to be.
+        document: the decoded JSON or YAML of an API object or list; None for one that is damaged.
+        why: for a file that is not read, what it seems to be; for a damaged API list, where it is damaged and what was expected.
     """
 
     kind: str | None
@@ -103,6 +104,8 @@ def what_is(name: str, data: bytes) -> What:
     text = data.decode("utf-8", "replace")
     found = _by_content(text)
     named = _by_name(lower)
+    if (found is None or found.kind is None) and (named == API or (named is None and _API_TEXT.search(text))):
+        return What(API, why=_damage(text))
     if found is None and named is None:
         return What(None, why=_why_not(text))
     if found is None or found.kind is None:
@@ -126,6 +129,22 @@ def _by_content(text: str) -> What | None:
     if _API_YAML.search(text):
         return _of_yaml(text)
     return None
+
+
+def _damage(text: str) -> str:
+    """Where an API list is damaged, and what was expected there."""
+    import yaml
+
+    try:
+        json.loads(text) if text.lstrip()[:1] in ("{", "[") else list(yaml.safe_load_all(text))
+    except json.JSONDecodeError as wrong:
+        return f"line {wrong.lineno}: expected complete JSON ({wrong.msg})"
+    except (ValueError, RecursionError) as wrong:  # a number of a thousand digits; ten thousand brackets
+        return f"line 1: expected JSON as kubectl prints it ({wrong})"
+    except yaml.YAMLError as wrong:
+        mark = getattr(wrong, "problem_mark", None)
+        return f"line {mark.line + 1 if mark else 1}: expected complete YAML ({getattr(wrong, 'problem', None) or 'not decodable'})"
+    return "line 1: expected API objects, each with its kind"
 
 
 def _refined(found: What, named: str | None, lower: str, text: str) -> What:
@@ -162,7 +181,7 @@ def _is_ipv6(text: str) -> bool:
 
 def _of_json(found: Any) -> What:
     if isinstance(found, dict):
-        if "kind" in found and ("apiVersion" in found or "items" in found):
+        if "kind" in found and ("apiVersion" in found or "items" in found or "metadata" in found):
             return What(API, document=found)
         if "nftables" in found:
             return What("nft-kube-proxy")
