@@ -49,6 +49,11 @@ def with_outcome(run: Baseline, conclusion: str, case: str, outcome: str, reason
     return dataclasses.replace(run, judged=tuple(changed))
 
 
+def with_case(run: Baseline, case: str) -> Baseline:
+    """The run with one more verdict, of this case."""
+    return dataclasses.replace(run, judged=(*run.judged, dataclasses.replace(run.judged[0], case=case)))
+
+
 def without(run: Baseline, conclusion: str, case: str) -> Baseline:
     """The run without one verdict."""
     return dataclasses.replace(run, judged=tuple(j for j in run.judged if j.key != (conclusion, case)))

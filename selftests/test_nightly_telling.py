@@ -1,15 +1,13 @@
-"""Who is told of a night: a chat by webhook, Prometheus by its textfile, a person by one line; and the command as a whole."""
+"""Who is told of a night: Prometheus by its textfile, a person by one line; and the command as a whole."""
 
-import contextlib
 import dataclasses
-import http.server
-import json
+import os
 import pathlib
-import threading
 
 import pytest
-from comparison_sample import baseline, with_fact, with_outcome
+from comparison_sample import baseline, with_case, with_fact, with_outcome
 from prometheus_client.parser import text_string_to_metric_families
+from webhook_receiver import receiver
 
 from servicepath.model.comparison import compare
 from servicepath.nightly import __main__ as command
@@ -17,58 +15,9 @@ from servicepath.nightly import night as nights
 from servicepath.nightly import telling
 from servicepath.nightly.locks import on_this_machine
 from servicepath.nightly.night import BASELINE, Night
+from servicepath.nightly.stopping import Stop
 from servicepath.nightly.telling import TellingError
 from servicepath.report import baseline_json
-
-
-@contextlib.contextmanager
-def receiver(status=200):
-    """A chat tool's webhook on this machine: its URL, and what it got."""
-    got = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            """Take a message."""
-            got.append((self.headers["Content-Type"], json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
-            self.send_response(status)
-            self.end_headers()
-
-        def log_message(self, *_):
-            """Say nothing."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/hooks/s3cret", got
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def test_a_webhook_gets_one_text():
-    with receiver() as (url, got):
-        telling.webhook(url, 'held "<b>" → fine')
-
-    assert got == [("application/json", {"text": 'held "<b>" → fine'})]
-
-
-def test_a_webhook_that_refuses_or_is_not_there_is_one_line_without_its_secret():
-    with receiver(status=404) as (url, _), pytest.raises(TellingError, match=r"^the webhook at 127.0.0.1: HTTP 404 Not Found$"):
-        telling.webhook(url, "held")
-    with pytest.raises(TellingError, match="refused") as gone:
-        telling.webhook(url, "held")
-
-    assert "s3cret" not in str(gone.value)
-
-
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://a/b", "https://", "s3cret"])
-def test_a_webhook_is_http_and_nothing_else(url):
-    with pytest.raises(TellingError, match="expected an http or https URL") as wrong:
-        telling.webhook(url, "held")
-
-    assert "s3cret" not in str(wrong.value)
 
 
 def test_prometheus_can_read_the_figures(tmp_path):
@@ -88,6 +37,23 @@ def test_prometheus_can_read_the_figures(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["servicepath.prom"]
 
 
+def test_the_figures_are_readable_for_node_exporter_whatever_the_units_umask(tmp_path):
+    earlier = os.umask(0o027)
+    try:
+        telling.textfile(tmp_path / "x.prom", Night(tmp_path, baseline(), 1.0), 0, 1.0)
+    finally:
+        os.umask(earlier)
+
+    assert (tmp_path / "x.prom").stat().st_mode & 0o777 == 0o644
+
+
+def test_half_of_a_surrogate_pair_stands_in_the_way_of_no_figures(tmp_path):
+    run = with_fact(with_case(baseline(), "odd\ud800"), "master", "Cilium", "1\udfff")
+    telling.textfile(tmp_path / "x.prom", Night(tmp_path, run, 1.0), 0, 1.0)
+
+    assert 'case="odd⟨U+D800⟩"' in (tmp_path / "x.prom").read_text()
+
+
 def test_figures_that_cannot_be_written_are_one_line(tmp_path):
     with pytest.raises(TellingError, match="cannot be written: No such file or directory"):
         telling.textfile(tmp_path / "no" / "x.prom", Night(tmp_path, baseline(), 1.0), 0, 1.0)
@@ -96,7 +62,7 @@ def test_figures_that_cannot_be_written_are_one_line(tmp_path):
 def test_the_line_is_one_line_whatever_it_holds():
     run = dataclasses.replace(with_outcome(baseline(), "no-interface", "a\nb\u202e", "failed"), started="2026-12-01\n02:00")
     many = with_fact(run, "evil\nnode" + "x" * 2000, "routes", "a")
-    line = telling.line(many, 4, telling.changes(compare(baseline(), many)), first=False)
+    line = telling.line(many, 4, f"since last night: {telling.changes(compare(baseline(), many))}")
 
     assert len(line.splitlines()) == 1
     assert len(line) <= 1000
@@ -107,7 +73,7 @@ def suite(monkeypatch, tmp_path):
     """The command with a suite that finds what it is told to."""
     found = []
 
-    def run(folder, arguments, *, record, limit):
+    def run(folder, arguments, *, record, limit, stop, holding):
         one = folder / f"2026-12-0{len(list(folder.iterdir())) + 1}T020000Z"
         one.mkdir()
         baseline_json.write(found[0], one / BASELINE)
@@ -145,13 +111,15 @@ def test_the_webhook_is_called_on_change_and_trouble(suite, monkeypatch):
 
 
 def test_what_cannot_be_told_makes_no_night_good_or_bad(suite, capsys, monkeypatch, tmp_path):
-    monkeypatch.setenv("SERVICEPATH_WEBHOOK", "nonsense")
+    with receiver(status=500) as (url, _):
+        pass  # nobody is there any more
+    monkeypatch.setenv("SERVICEPATH_WEBHOOK", url)
     said = suite(baseline(), with_outcome(baseline(), "no-interface", "master", "failed"))
     textfile = f"--textfile={tmp_path / 'no' / 'x.prom'}"
 
     assert command.main([textfile, "--notify=always", *said]) == 3
     assert command.main([textfile, *said]) == 4
-    assert [line.split(":")[0] for line in capsys.readouterr().err.splitlines()] == ["the webhook", f"{tmp_path}/no/x.prom"] * 2
+    assert [line.split(":")[0] for line in capsys.readouterr().err.splitlines()] == ["the webhook at http", f"{tmp_path}/no/x.prom"] * 2
 
 
 def test_a_second_command_says_who_is_at_it(suite, capsys, tmp_path):
@@ -176,14 +144,41 @@ def test_wrong_use_is_one_line(said, text, capsys, tmp_path):
 
 
 def test_a_suite_that_does_not_run_is_a_night_that_could_not_be_seen(tmp_path):
-    one = nights.run(tmp_path, ["--replay=/nowhere.tar.zst"], record=False, limit=300)
+    one = nights.run(tmp_path, ["--replay=/nowhere.tar.zst"], record=False, limit=300, stop=Stop())
 
     assert one.run.unfinished.startswith("ERROR: /nowhere.tar.zst: expected a recording's folder")
     assert {path.name for path in one.folder.iterdir()} == {"pytest.log", BASELINE}
 
 
 def test_a_suite_that_takes_too_long_is_ended(tmp_path):
-    one = nights.run(tmp_path, ["--replay=/nowhere.tar.zst"], record=False, limit=0.01)
+    one = nights.run(tmp_path, ["--replay=/nowhere.tar.zst"], record=False, limit=0.01, stop=Stop())
 
     assert one.run.unfinished == "ended after 0 s (--limit)"
     assert pathlib.Path(one.folder, "pytest.log").exists()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [f"--{name}={value}" for name in ("keep-nights", "keep-days", "keep-mb", "limit") for value in ("0", "-1", "nan", "inf", "1e300", "x")]
+    + [f"--wait={value}" for value in ("-1", "nan", "inf", "-inf", "1e300", "")]
+    + ["--keep-nights=1.5", "--keep-nights=" + "9" * 5000],
+)
+def test_a_number_that_is_none_is_one_line(said, capsys, tmp_path):
+    with pytest.raises(SystemExit) as ended:
+        command.main(["--state", str(tmp_path / "state"), said, "--", "--replay=x"])
+
+    option, err = said.partition("=")[0], capsys.readouterr().err
+    assert ended.value.code == 2
+    assert f"error: argument {option}: expected a " in err.splitlines()[-1]
+    assert len(err) < 400
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("said", [["--kepp", "3"], ["--service", "default/x"], ["tests"], ["--keep-n=3"]])
+def test_what_nightly_does_not_know_is_for_pytest_only_behind_two_dashes(said, capsys, tmp_path):
+    with pytest.raises(SystemExit) as ended:
+        command.main(["--state", str(tmp_path / "state"), *said, "--", "--replay=x"])
+
+    assert ended.value.code == 2
+    assert f"error: unrecognized arguments: {' '.join(said)}" in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "state").exists()

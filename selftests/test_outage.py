@@ -91,7 +91,7 @@ class Nodes:
     def __init__(self, answer):
         self.answer, self.asked = answer, []
 
-    def run_one(self, node, commands, *, phase):
+    def run_one(self, node, commands, *, phase, undoing=False):
         """As Fleet.run_one."""
         self.asked += [(node, command.name) for command in commands]
         return self.answer(node, commands)

@@ -70,30 +70,32 @@ class Fleet:
         jobs = {n: functools.partial(self.run_one, n, batch, phase=phase, timeout=timeout) for n, batch in plan.items()}
         return side_by_side(jobs)
 
-    def run_one(self, node: str, commands: Sequence[Command], *, phase: str, timeout: float = 60.0) -> Answers | Trouble:
-        """Run one node's batch; may be called from several threads."""
+    def run_one(
+        self, node: str, commands: Sequence[Command], *, phase: str, timeout: float = 60.0, undoing: bool = False
+    ) -> Answers | Trouble:  # fmt: skip
+        """Run one node's batch; may be called from several threads. What undoes a change is run though the run's time is up."""
         if not commands and not isinstance(self.channels.get(node, _NO_WAY), Trouble):
             return {}
-        answers = self._run(node, commands, phase, timeout)
+        answers = self._run(node, commands, phase, timeout, undoing)
         if self.keep:
             channel = self.channels.get(node)
             trips = [] if channel is None or isinstance(channel, Trouble) else [trip for trip in channel.log if trip.phase == phase]
             self.keep(node, phase, answers, trips[-1] if trips else None)
         return answers
 
-    def _run(self, node: str, commands: Sequence[Command], phase: str, timeout: float) -> Answers | Trouble:
+    def _run(self, node: str, commands: Sequence[Command], phase: str, timeout: float, undoing: bool) -> Answers | Trouble:
         channel = self.channels.get(node)
         if isinstance(channel, Trouble):
             return channel
         if channel is None:
             return dataclasses.replace(_NO_WAY, node=node)
-        left = self.deadline.limit(timeout)
+        left = timeout if undoing else self.deadline.limit(timeout)
         if left <= 0:
             return past(node, self.deadline, phase)
         try:
             answers = channel.run(commands, timeout=left, phase=phase)
         except CouldNotSee as unseen:
-            return past(node, self.deadline, phase) if self.deadline.left() <= 0 else unseen.trouble
+            return past(node, self.deadline, phase) if self.deadline.left() <= 0 and not undoing else unseen.trouble
         if self.archive:
             self.archive.add(answers.values())
         return answers

@@ -118,7 +118,7 @@ def get(client: Any, name: str, path: str, *, timeout: float = REQUEST_TIMEOUT) 
     good = 200 <= response.status < 300
     return Observation(
         node="api", name=name, argv=("GET", path), status=0 if good else response.status, stdout=private.without(body),
-        stderr=b"" if good else _message(body).encode(), started=started, took=time.monotonic() - clock,
+        stderr=b"" if good else message(body).encode(), started=started, took=time.monotonic() - clock,
     )  # fmt: skip
 
 
@@ -217,7 +217,8 @@ def _refused(answers: Iterable[Observation]) -> Trouble:
     )  # fmt: skip
 
 
-def _message(body: bytes) -> str:
+def message(body: bytes) -> str:
+    """What the API server says in an answer that is no success."""
     try:
         return str(json.loads(body)["message"])
     except (ValueError, KeyError, TypeError):

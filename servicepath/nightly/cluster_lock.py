@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from collections.abc import Iterator
 
 from .. import connection
@@ -16,15 +17,16 @@ from ..observation import CouldNotSee, Trouble
 from ..parse.kubernetes import parse_nodes
 from ..targets import LAN_CLIENT
 from . import locks
-from .lease import LeaseLock
+from .lease import LeaseLock, NoRight
+from .locks import ClusterLock
 from .node_lock import NodeLock
 
 _DEADLINE = 60.0  # seconds for getting at the API and the node
 
 
 @contextlib.contextmanager
-def held(inventory: Inventory, wait: float) -> Iterator[None]:
-    """Hold the cluster's lock.
+def held(inventory: Inventory, wait: float) -> Iterator[ClusterLock]:
+    """Hold the cluster's lock; it is given.
 
     Raises:
         HeldByAnother: somebody else had it for all of ``wait`` seconds.
@@ -35,10 +37,13 @@ def held(inventory: Inventory, wait: float) -> Iterator[None]:
         both.callback(sockets.remove)
         try:
             client = connection.kube_client(inventory, sockets, Deadline.starting_now(_DEADLINE))
-            both.enter_context(locks.on_the_cluster(LeaseLock(client, locks.holder()), wait))
-        except CouldNotSee:
-            both.enter_context(_on_a_node(inventory, sockets, wait))
-        yield
+            lock: ClusterLock = LeaseLock(client, locks.holder())
+            both.enter_context(locks.on_the_cluster(lock, wait))
+        except CouldNotSee as unseen:
+            if not isinstance(unseen, NoRight):  # which every run finds alike; what else goes wrong may do so for us alone
+                print(f"no Lease, locking a node instead: {unseen.trouble.problem}", file=sys.stderr, flush=True)
+            lock = both.enter_context(_on_a_node(inventory, sockets, wait))
+        yield lock
 
 
 def _nodes(inventory: Inventory, sockets: SocketFolder) -> tuple[Node, ...]:
@@ -51,15 +56,16 @@ def _nodes(inventory: Inventory, sockets: SocketFolder) -> tuple[Node, ...]:
 
 
 @contextlib.contextmanager
-def _on_a_node(inventory: Inventory, sockets: SocketFolder, wait: float) -> Iterator[None]:
+def _on_a_node(inventory: Inventory, sockets: SocketFolder, wait: float) -> Iterator[ClusterLock]:
     channels = connection.channels(inventory, () if inventory.nodes else _nodes(inventory, sockets), sockets)
     names = [name for name in channels if name != LAN_CLIENT]
     if not names:
         raise CouldNotSee(Trouble("api", "no node is known, and so none to lock"))
     first = channels[min(names)]
     try:
-        with locks.on_the_cluster(NodeLock(first, locks.holder()), wait):
-            yield
+        lock = NodeLock(first, locks.holder())
+        with locks.on_the_cluster(lock, wait):
+            yield lock
     finally:
         for channel in channels.values():
             channel.close()

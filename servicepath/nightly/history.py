@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import pathlib
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from ..model.baseline import Baseline
-from ..model.history import History, Night, Outcome, Pace, Strip, Trend, pace, worst
+from ..model.history import BROKEN, HELD, UNSEEN, WORST_FIRST, History, Night, Outcome, Pace, Strip, Trend, pace, worst
+from ..report.visible import visible
 
+T = TypeVar("T")
 BUSY = 20.0  # seconds to wait for another program that has the file
+_ANEW = "move it away, and the nights that are kept make a new one"
 
 
 class HistoryError(Exception):
     """The history cannot be used now; the text is one line, and the file is as it was."""
+
+
+class _Odd(Exception):
+    """A value that this program has not written: SQLite keeps whatever somebody puts into a column."""
 
 
 def _first(db: sqlite3.Connection) -> None:
@@ -46,7 +55,7 @@ def opened(path: pathlib.Path, *, busy: float = BUSY) -> Iterator[sqlite3.Connec
     """The file, brought to this version's schema; what is done inside is one transaction.
 
     Raises:
-        HistoryError: locked by another program, full, damaged, of a newer schema, or not to be opened.
+        HistoryError: locked by another program, full, damaged, of a newer schema, not to be opened, or with values that are none of ours.
     """
     db = None
     try:
@@ -58,6 +67,8 @@ def opened(path: pathlib.Path, *, busy: float = BUSY) -> Iterator[sqlite3.Connec
         db.execute("COMMIT")
     except sqlite3.Error as wrong:
         raise HistoryError(f"{path}: {_said(wrong)}") from wrong
+    except _Odd as wrong:
+        raise HistoryError(f"{path}: {wrong}; {_ANEW}") from wrong
     finally:
         if db is not None:
             db.close()  # what was not committed is rolled back
@@ -79,27 +90,31 @@ def _said(wrong: sqlite3.Error) -> str:
     if "full" in text:
         return "no space is left on its disk; this night comes in with the next one, once there is"
     if isinstance(wrong, sqlite3.DatabaseError) and ("malformed" in text or "not a database" in text):
-        return f"it is damaged ({text}); move it away, and the nights that are kept make a new one"
+        return f"it is damaged ({text}); {_ANEW}"
+    if "decode" in text:
+        return f"expected UTF-8 text; {_ANEW}"
     return text
 
 
 def add(db: sqlite3.Connection, name: str, run: Baseline, status: int, changed: str) -> None:
-    """Add a night, or replace the one of this name."""
+    """Add a night, or replace the one of this name. What is no text to SQLite (half of a surrogate pair) is spelled out."""
+    name = visible(name)
     db.execute("DELETE FROM night WHERE name = ?", (name,))
-    versions = {fact: " and ".join(run.values(fact)) for fact in ("Cilium", "Kubernetes") if run.values(fact)}
-    row = (name, run.started, status, json.dumps(versions), changed)
+    versions = {fact: visible(" and ".join(run.values(fact))) for fact in ("Cilium", "Kubernetes") if run.values(fact)}
+    row = (name, visible(run.started), status, json.dumps(versions), visible(changed))
     night = db.execute("INSERT INTO night (name, started, status, versions, changed) VALUES (?, ?, ?, ?, ?)", row).lastrowid
     places = {judged.conclusion: (judged.sentence, place) for place, judged in reversed(list(enumerate(run.judged)))}
-    db.executemany("INSERT OR REPLACE INTO conclusion VALUES (?, ?, ?)", [(one, *told) for one, told in places.items()])
-    verdicts = [(night, judged.conclusion, judged.case, judged.outcome) for judged in run.judged]
+    conclusions = [(visible(one), visible(sentence), place) for one, (sentence, place) in places.items()]
+    db.executemany("INSERT OR REPLACE INTO conclusion VALUES (?, ?, ?)", conclusions)
+    verdicts = [(night, visible(judged.conclusion), visible(judged.case), judged.outcome) for judged in run.judged]
     db.executemany("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?, ?)", verdicts)
-    paces = ((timing.subject, pace(timing.seconds)) for timing in run.timings if timing.seconds)
+    paces = ((visible(timing.subject), pace(timing.seconds)) for timing in run.timings if timing.seconds)
     db.executemany("INSERT OR REPLACE INTO timing VALUES (?, ?, ?, ?, ?)", [(night, s, p.median, p.low, p.high) for s, p in paces])
 
 
 def names(db: sqlite3.Connection) -> frozenset[str]:
     """The nights that are in it."""
-    return frozenset(name for (name,) in db.execute("SELECT name FROM night"))
+    return frozenset(_text(name) for (name,) in db.execute("SELECT name FROM night"))
 
 
 def forget(db: sqlite3.Connection, keep: int) -> None:
@@ -116,9 +131,9 @@ def read(db: sqlite3.Connection, nights: int = 30) -> History:
     for row in rows:
         mine = verdicts.setdefault(row[0], {})
         for conclusion, case, outcome in db.execute("SELECT conclusion, case_, outcome FROM verdict WHERE night = ?", (row[0],)):
-            mine.setdefault(conclusion, []).append((case, outcome))
+            mine.setdefault(_text(conclusion), []).append((_text(case), _one_of(WORST_FIRST, outcome, "an outcome")))
         for subject, *pace_ in db.execute("SELECT subject, median, low, high FROM timing WHERE night = ?", (row[0],)):
-            paces[row[0], subject] = Pace(*pace_)
+            paces[row[0], _text(subject)] = Pace(*map(_seconds, pace_))
     ids = [row[0] for row in rows]
     told = [_night(row, verdicts[row[0]].values()) for row in rows]
     subjects = sorted({subject for _, subject in paces})
@@ -126,14 +141,45 @@ def read(db: sqlite3.Connection, nights: int = 30) -> History:
     return History(tuple(told), tuple(_strips(db, [verdicts[night] for night in ids])), tuple(trends))
 
 
-def _night(row: tuple[int, str, str, int, str, str], verdicts: Iterable[list[tuple[str, str]]]) -> Night:
+def _night(row: Sequence[object], verdicts: Iterable[list[tuple[str, str]]]) -> Night:
     counts = Counter(outcome for mine in verdicts for _, outcome in mine)
-    return Night(row[1], row[2], row[3], json.loads(row[4]), row[5], counts)
+    _, name, started, status, versions, changed = row
+    status = _one_of((HELD, UNSEEN, BROKEN), status, "a status")
+    return Night(_text(name), _text(started), status, _versions(versions), _text(changed), counts)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise _Odd(f"expected text, found {value!r:.60}")
+    return value
+
+
+def _one_of(known: Sequence[T], value: object, what: str) -> T:
+    for each in known:
+        if each == value:
+            return each
+    raise _Odd(f"expected {what} (one of {', '.join(map(str, known))}), found {value!r:.60}")
+
+
+def _seconds(value: object) -> float:
+    if not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise _Odd(f"expected seconds, found {value!r:.60}")
+    return float(value)
+
+
+def _versions(value: object) -> dict[str, str]:
+    try:
+        found = json.loads(_text(value))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+        raise _Odd(f"expected versions as a JSON object of texts, found {value!r:.60}")
+    return found
 
 
 def _strips(db: sqlite3.Connection, nights: Sequence[dict[str, list[tuple[str, str]]]]) -> Iterator[Strip]:
     seen = {conclusion for night in nights for conclusion in night}
     for conclusion, sentence in db.execute("SELECT id, sentence FROM conclusion ORDER BY place"):
-        if conclusion in seen:
+        if _text(conclusion) in seen:
             outcomes: list[Outcome | None] = [worst(night[conclusion]) if conclusion in night else None for night in nights]
-            yield Strip(conclusion, sentence, tuple(outcomes))
+            yield Strip(conclusion, _text(sentence), tuple(outcomes))

@@ -1,7 +1,8 @@
 """Two runs at once: one at a time on this machine and one at a time on the cluster; who comes second waits, or says who is at it.
 
-On this machine it is a locked file: the kernel frees it with the process, however that ends. On the cluster it is a Lease, or where
-that is not allowed a locked file on the first node, held by a shell there that ends with the connection.
+On this machine it is a locked file: the kernel frees it with the last process that has it open, however that ends. On the cluster it is
+a Lease, or where that is not allowed a locked file on the first node, held by a shell there that ends with the connection. The suite,
+the night's child, has the file and the connection open, too: a night that is killed frees its locks when nothing of it goes on.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from .stopping import Stopped
+
 RETRY = 5.0  # seconds between two looks at the cluster's lock
 
 
@@ -32,7 +35,13 @@ class ClusterLock(Protocol):
         """Take it; None, or who has it. Raises CouldNotSee when this kind of lock is not to be had here."""
 
     def release(self) -> None:
-        """Give it back."""
+        """Give it back; also what a take() that was broken off may have taken."""
+
+    def descriptors(self) -> tuple[int, ...]:
+        """What holds it as long as any process has it open; empty when it is held by other means."""
+
+    def lost(self) -> str | None:
+        """Why it is ours no more, though it was not given back; None while it is ours."""
 
 
 def holder() -> str:
@@ -46,8 +55,8 @@ def holder() -> str:
 
 
 @contextlib.contextmanager
-def on_this_machine(path: pathlib.Path, wait: float) -> Iterator[None]:
-    """Hold the file; it stays, and frees itself with the process.
+def on_this_machine(path: pathlib.Path, wait: float) -> Iterator[int]:
+    """Hold the file; it stays, and frees itself with the last process that has the descriptor, which is given.
 
     Raises:
         HeldByAnother: somebody else had it for all of ``wait`` seconds.
@@ -61,7 +70,7 @@ def on_this_machine(path: pathlib.Path, wait: float) -> Iterator[None]:
         file.write(holder() + "\n")
         file.flush()
         try:
-            yield
+            yield file.fileno()
         finally:
             file.truncate(0)
 
@@ -102,11 +111,15 @@ def on_the_cluster(lock: ClusterLock, wait: float, *, retry: float = RETRY) -> I
         CouldNotSee: this kind of lock is not to be had.
     """
     end, pause = time.monotonic() + wait, threading.Event()
-    while who := lock.take():
-        left = end - time.monotonic()
-        if left <= 0:
-            raise HeldByAnother(f"another run is at this cluster: {who}")
-        pause.wait(min(retry, left))
+    try:
+        while who := lock.take():
+            left = end - time.monotonic()
+            if left <= 0:
+                raise HeldByAnother(f"another run is at this cluster: {who}")
+            pause.wait(min(retry, left))
+    except Stopped:
+        lock.release()
+        raise
     try:
         yield
     finally:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
 import pathlib
 import subprocess
 import sys
@@ -13,9 +15,11 @@ from .. import baselines
 from ..baselines import BaselineError
 from ..model.baseline import Baseline
 from ..report import baseline_json
+from .stopping import Stop, Stopped
 
 SUITE = pathlib.Path(__file__).resolve().parent.parent.parent
 BASELINE = "baseline.json"
+GRACE = 60.0  # seconds for a run that is broken off to undo what it changed and to write its report
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,14 +31,19 @@ class Night:
     took: float
 
 
-def run(nights: pathlib.Path, arguments: Sequence[str], *, record: bool, limit: float) -> Night:
+def run(
+    nights: pathlib.Path, arguments: Sequence[str], *, record: bool, limit: float, stop: Stop, holding: Sequence[int] = ()
+) -> Night:  # fmt: skip
     """Run the suite.
 
     Args:
         nights: the folder of all nights; a new one is made in it.
         arguments: for pytest.
         record: whether all that is seen is kept, to be judged again.
-        limit: seconds after which the run is ended.
+        limit: seconds after which the run is broken off, as by ``stop``: as Ctrl-C does it, and for good after GRACE more.
+        stop: who is asked to end this night.
+        holding: descriptors that hold the night's locks. The suite inherits them, so that no lock is free while it goes on, whatever
+            becomes of the night.
 
     Raises:
         OSError: the folder cannot be made or written to.
@@ -44,22 +53,40 @@ def run(nights: pathlib.Path, arguments: Sequence[str], *, record: bool, limit: 
     folder.mkdir(parents=True)
     said = [f"--reports={folder}", f"--baseline-out={folder / BASELINE}"]
     said += [f"--record={folder / 'recording.tar.zst'}"] if record else []
-    why = _pytest([*said, *arguments], folder / "pytest.log", limit)
+    why = _pytest([*said, *arguments], folder / "pytest.log", limit, stop, holding)
     took = time.time() - started
     return Night(folder, _kept(folder, started, why), took)
 
 
-def _pytest(arguments: Sequence[str], log: pathlib.Path, limit: float) -> str | None:
+def _pytest(arguments: Sequence[str], log: pathlib.Path, limit: float, stop: Stop, holding: Sequence[int]) -> str | None:
     """Why the run came to no end of its own; None when it did."""
-    with log.open("wb") as output:
+    theirs, ours = os.pipe()
+    # However this function is left, the pipe's end is the suite's (suite.py).
+    with log.open("wb") as output, open(ours, "wb", buffering=0) as lifeline:
         try:
-            subprocess.run(
-                [sys.executable, "-m", "pytest", "-q", "--color=no", *arguments], cwd=SUITE, stdin=subprocess.DEVNULL,
-                stdout=output, stderr=subprocess.STDOUT, timeout=limit,
+            # A session of its own: Ctrl-C at a terminal reaches the night alone, which passes it on once.
+            suite = subprocess.Popen(
+                [sys.executable, "-m", f"{__package__}.suite", str(theirs), "-q", "--color=no", *arguments], cwd=SUITE,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, pass_fds=(theirs, *holding), start_new_session=True,
             )  # fmt: skip
+        finally:
+            os.close(theirs)
+        try:
+            with stop.raising():
+                suite.wait(timeout=limit)
+            return None
         except subprocess.TimeoutExpired:
-            return f"ended after {limit:.0f} s (--limit)"
-    return None
+            why = f"ended after {limit:.0f} s (--limit)"
+        except Stopped as asked:
+            why = f"stopped by {asked}"
+        with contextlib.suppress(BrokenPipeError):  # it has just ended by itself
+            lifeline.write(why.encode())
+        try:
+            suite.wait(timeout=GRACE)
+        except subprocess.TimeoutExpired:
+            suite.kill()
+            suite.wait()
+    return why
 
 
 def _kept(folder: pathlib.Path, started: float, why: str | None) -> Baseline:

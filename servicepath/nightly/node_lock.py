@@ -1,7 +1,8 @@
 """The cluster's lock as a locked file on a node, for where no Lease is allowed: held by a shell there that ends with the connection.
 
 What the shell holds, the kernel frees when it ends: by release(), by a killed run, by a connection that is gone, at the latest
-after some hours. The file goes with it.
+after some hours. The file goes with it. The shell waits for the end of its input, and that is a pipe which the suite, the night's child,
+has open too: of a killed night the last one who ends it is whoever lives longest.
 """
 
 from __future__ import annotations
@@ -56,7 +57,11 @@ class NodeLock:
         # Not a pipe: an ssh that becomes a multiplexing master keeps its standard error open (channels/process.py).
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - it goes with this object
         argv = self._channel.root_shell()
-        shell = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
+        # A session of its own: a signal for all that runs at this terminal, or in this group, must not free the lock before its time.
+        shell = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+        )  # fmt: skip
+        self._shell = shell
         stdin, stdout = shell.stdin, shell.stdout
         if stdin is None or stdout is None:  # Popen made both; the type does not say so
             raise RuntimeError("no pipes")
@@ -67,9 +72,8 @@ class NodeLock:
         except OSError:
             word, who = "", ""
         if word == "ours":
-            self._shell = shell
             return None
-        shell.communicate()
+        self.release()
         if word == "held":
             return f"{who or 'a run that does not say who it is'} (by {self._channel.node})"
         problem = "no lock on this node: its shell could not be had, or flock is not there (package util-linux)"
@@ -81,3 +85,13 @@ class NodeLock:
         if self._shell:
             self._shell.communicate()
             self._shell = None
+
+    def descriptors(self) -> tuple[int, ...]:
+        """The writing end of the shell's input."""
+        return (self._shell.stdin.fileno(),) if self._shell and self._shell.stdin else ()
+
+    def lost(self) -> str | None:
+        """A shell that has ended by itself holds nothing."""
+        if self._shell is None or self._shell.poll() is None:
+            return None
+        return f"the connection to {self._channel.node}, which held it, is gone"

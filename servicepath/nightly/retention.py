@@ -55,9 +55,15 @@ def apply(parent: pathlib.Path, keep: Keep, now: float) -> tuple[str, ...]:
     """Remove the surplus; return the names of what is gone.
 
     Raises:
-        OSError: one could not be removed.
+        OSError: some could not be removed; all others are gone.
     """
-    gone = surplus(folders(parent), keep, now)
-    for folder in gone:
-        shutil.rmtree(folder.path)
-    return tuple(folder.path.name for folder in gone)
+    gone, unremoved = [], None
+    for folder in surplus(folders(parent), keep, now):
+        try:
+            shutil.rmtree(folder.path)
+            gone.append(folder.path.name)
+        except OSError as wrong:
+            unremoved = unremoved or wrong
+    if unremoved:
+        raise unremoved
+    return tuple(gone)

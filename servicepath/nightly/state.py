@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import time
+from collections.abc import Iterator
 
 from .. import baselines
 from ..baselines import BaselineError
 from ..model.baseline import Baseline
 from ..model.comparison import AnotherCluster, Comparison, compare
-from ..model.history import status_of
+from ..model.history import History, status_of
 from ..model.upgrade_rules import Rule
 from ..report import comparison_html, history_html
 from . import history, retention, telling
@@ -46,44 +48,65 @@ class State:
             raise StateError(f"--state: {folder}: cannot be made or used: {wrong.strerror}") from wrong
 
     def remember(self, one: Night, rules: tuple[Rule, ...] = ()) -> tuple[int, str, str, list[str]]:
-        """Compare the night with the one before, put it into the history, draw the pages, remove what is not kept.
+        """Compare the night with the one before, put it into the history, remove what is not kept, draw the pages.
+
+        What goes wrong in one of these is told and hinders none of the others; what is removed is in the history by then, if it can be.
 
         Returns:
             The night's status, its line, what changed in it, and what could not be kept, a line each.
         """
         troubles: list[str] = []
-        before = self._before(one)
-        found = self._compared(before, one.run, rules, troubles)
-        status, changed = status_of(one.run), telling.changes(found)
-        line = telling.line(one.run, status, changed, first=before is None)
         try:
-            if found is not None:
-                comparison_html.write(found, one.folder / "comparison.html")
-            self._into_history(one, status, changed, troubles)
-            retention.apply(self.nights, self.keep, time.time())
-        except (HistoryError, OSError) as wrong:
-            troubles.append(str(wrong) if isinstance(wrong, HistoryError) else f"{wrong.filename or self.folder}: {wrong.strerror}")
-        return status, line, changed, troubles
-
-    def _before(self, one: Night) -> Baseline | None:
-        """The latest night before this one in which something was judged."""
-        for folder in sorted(self.nights.iterdir(), reverse=True):
-            if folder.is_dir() and folder.name < one.folder.name and (run := _kept(folder)) and run.judged:
-                return run
-        return None
-
-    def _compared(self, before: Baseline | None, now: Baseline, rules: tuple[Rule, ...], troubles: list[str]) -> Comparison | None:
-        if before is None or not now.judged:
-            return None
-        try:
-            return compare(before, now, rules)
+            found, since, stranger = *self._compared(one, rules), False
         except AnotherCluster as wrong:
+            found, since, stranger = None, "not compared: the night before it is another cluster's", True
             troubles.append(f"{self.folder}: it holds the nights of another cluster, and this night stays out of its history: {wrong}")
-            return None
+        status, changed, told = status_of(one.run), telling.changes(found), None
+        try:
+            with self._noted(troubles):
+                if found is not None:
+                    comparison_html.write(found, one.folder / "comparison.html")
+            with self._noted(troubles):
+                told = self._into_history(one, status, changed, stranger=stranger)
+        finally:  # also of a history that cannot be used, or the nights pile up; and behind it: what goes is in it, if it can be
+            with self._noted(troubles):
+                retention.apply(self.nights, self.keep, time.time())
+        if told is not None:
+            with self._noted(troubles):
+                kept = frozenset(folder.name for folder in self.nights.iterdir() if folder.is_dir())
+                history_html.write(told, kept, self.folder / "history.html")
+        return status, telling.line(one.run, status, since), changed, troubles
 
-    def _into_history(self, one: Night, status: int, changed: str, troubles: list[str]) -> None:
-        """This night, and those before it that are not in it yet; then the page."""
-        stranger = any("another cluster" in trouble for trouble in troubles)
+    @contextlib.contextmanager
+    def _noted(self, troubles: list[str]) -> Iterator[None]:
+        """What cannot be kept is a line, and hinders nothing that comes after."""
+        try:
+            yield
+        except HistoryError as wrong:
+            troubles.append(str(wrong))
+        except OSError as wrong:
+            troubles.append(f"{wrong.filename or self.folder}: {wrong.strerror or wrong}")
+
+    def _compared(self, one: Night, rules: tuple[Rule, ...]) -> tuple[Comparison | None, str]:
+        """The comparison with the latest night before this one in which something was judged, and what the line says of it.
+
+        Raises:
+            AnotherCluster: that night's is not this night's.
+        """
+        earlier = [each for each in sorted(self.nights.iterdir(), reverse=True) if each.is_dir() and each.name < one.folder.name]
+        if not earlier:
+            return None, "the first night"
+        if not one.run.judged:
+            return None, "not compared: nothing was judged"
+        folder, before = next(((each, run) for each in earlier if (run := _kept(each)) and run.judged), (None, None))
+        if before is None:
+            return None, "not compared: no night before it can be read and has verdicts"
+        found = compare(before, one.run, rules)
+        when = "last night" if folder == earlier[0] else before.started
+        return found, f"since {when}: {telling.changes(found) or 'nothing changed'}"
+
+    def _into_history(self, one: Night, status: int, changed: str, *, stranger: bool) -> History:
+        """Add this night, unless it is another cluster's, and those before it that are not in it yet; all that it holds now."""
         with history.opened(self.history) as db:
             known = history.names(db)
             for folder in sorted(self.nights.iterdir()):
@@ -93,9 +116,7 @@ class State:
             if not stranger:
                 history.add(db, one.folder.name, one.run, status, changed)
             history.forget(db, REMEMBERED)
-            told = history.read(db)
-        kept = frozenset(folder.name for folder in self.nights.iterdir() if folder.is_dir())
-        history_html.write(told, kept, self.folder / "history.html")
+            return history.read(db)
 
     def _same_cluster(self, run: Baseline, other: Baseline) -> bool:
         return not (run.identity and other.identity and run.identity.unlike(other.identity))

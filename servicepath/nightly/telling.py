@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import http.client
-import json
+import errno
+import os
 import pathlib
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections import Counter
 from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from ..model.baseline import Baseline
 from ..model.comparison import Comparison, Difference
 from ..model.history import BROKEN, HELD, UNSEEN, pace, worst
+from ..report import files
 from ..report.visible import visible
 from .night import Night
 
 WORDS = {HELD: "held", UNSEEN: "could not be seen", BROKEN: "broken"}
 _NAMED = 3  # of a kind in the line
-_WEBHOOK_TIMEOUT = 10.0  # seconds
 _LONGEST = 1000  # characters of the line: chat tools cut what is longer, Discord at 2000
 
 
@@ -59,8 +56,14 @@ def _named(differences: Iterable[Difference]) -> str:
     return ", ".join(named[:_NAMED]) + (f" and {len(named) - _NAMED} more" if len(named) > _NAMED else "")
 
 
-def line(run: Baseline, status: int, changed: str, *, first: bool) -> str:
-    """``2026-11-30 02:00:00 UTC: broken: 1 of 38 conclusions (no-interface); since last night: newly broken: no-interface (worker1)``."""
+def line(run: Baseline, status: int, since: str) -> str:
+    """``2026-11-30 02:00:00 UTC: broken: 1 of 38 conclusions (no-interface); since last night: newly broken: no-interface (worker1)``.
+
+    Args:
+        run: the night.
+        status: what it came to.
+        since: what is unlike the night before, or why that is not known.
+    """
     outcomes: dict[str, list[tuple[str, str]]] = {}
     for judged in run.judged:
         outcomes.setdefault(judged.conclusion, []).append((judged.case, judged.outcome))
@@ -74,33 +77,11 @@ def line(run: Baseline, status: int, changed: str, *, first: bool) -> str:
         bad = [conclusion for conclusion, outcome in worsts.items() if outcome == wanted]
         more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
         told.append(f"{len(bad)} of {len(worsts)} conclusions ({', '.join(bad[:_NAMED])}{more})" if bad else run.unfinished or "")
-    since = "the first night" if first else f"since last night: {changed or 'nothing changed'}"
     return visible(f"{': '.join(part for part in told if part)}; {since}".replace("\n", " "))[:_LONGEST]
 
 
-def webhook(url: str, text: str) -> None:
-    """POST ``{"text": …}``, which Slack, Mattermost, Rocket.Chat, Teams and Google Chat take (Discord: put /slack behind its URL).
-
-    Raises:
-        TellingError: no such URL, no answer, or an answer that is not 2xx. The URL is a secret and is not in the text.
-    """
-    place = urllib.parse.urlsplit(url)
-    if place.scheme not in ("http", "https") or not place.hostname:
-        raise TellingError("the webhook: expected an http or https URL in $SERVICEPATH_WEBHOOK")
-    body = json.dumps({"text": text}).encode()
-    request = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json"})  # noqa: S310 - scheme seen above
-    try:
-        with urllib.request.urlopen(request, timeout=_WEBHOOK_TIMEOUT):  # noqa: S310
-            return
-    except urllib.error.HTTPError as wrong:
-        raise TellingError(f"the webhook at {place.hostname}: HTTP {wrong.code} {wrong.reason}") from None
-    except (OSError, http.client.HTTPException, ValueError) as wrong:
-        reason = wrong.reason if isinstance(wrong, urllib.error.URLError) else wrong
-        raise TellingError(f"the webhook at {place.hostname}: {reason}") from None
-
-
 def textfile(path: pathlib.Path, night: Night, status: int, ended: float) -> None:
-    """Write the night's figures for node_exporter's textfile collector, whole or not at all.
+    """Write the night's figures for node_exporter's textfile collector, whole or not at all, and readable for it, who is another user.
 
     Raises:
         TellingError: the file cannot be written.
@@ -119,14 +100,16 @@ def textfile(path: pathlib.Path, night: Night, status: int, ended: float) -> Non
     held = gauge("conclusion_held", "1 where the conclusion held, 0 where it did not or could not be seen.", "conclusion", "case")
     for judged in night.run.judged:
         if judged.outcome != "skipped":
-            held.labels(judged.conclusion, judged.case).set(judged.outcome == "passed")
+            held.labels(visible(judged.conclusion), visible(judged.case)).set(judged.outcome == "passed")
     answer = gauge("answer_seconds", "Median time of the answers to the probes.", "path")
     for timing in night.run.timings:
         if timing.seconds:
-            answer.labels(timing.subject).set(pace(timing.seconds).median)
-    versions = {name: " and ".join(night.run.values(name)) for name in ("Cilium", "Kubernetes")}
+            answer.labels(visible(timing.subject)).set(pace(timing.seconds).median)
+    versions = {name: visible(" and ".join(night.run.values(name))) for name in ("Cilium", "Kubernetes")}
     gauge("cluster_info", "What was running.", "cilium", "kubernetes").labels(versions["Cilium"], versions["Kubernetes"]).set(1)
     try:
-        write_to_textfile(str(path), registry)
+        if not path.absolute().parent.is_dir():  # it is node_exporter's; one of ours nobody would read
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        files.write_whole(path, generate_latest(registry).decode())
     except OSError as wrong:
         raise TellingError(f"{path}: the figures cannot be written: {wrong.strerror}") from wrong
