@@ -7,32 +7,26 @@ without Cilium; all of them and all rules go with those. Services and EndpointSl
 
 from __future__ import annotations
 
-import concurrent.futures
 import ipaddress
 import itertools
 import json
-import os
 import pathlib
 import shutil
-import subprocess
 import sys
-import tempfile
-import threading
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
-from lab import builds, components, kubeconfig, pki, readiness
+from bench import apart
+from bench.apart import Creation
+from lab import components
 from lab import topology as topologies
 from lab.api import Api
 from lab.process import run
-from lab.progress import Progress
 from lab.topology import Topology
 from lab.waiting import until
 
 SERVICES = 10_000
 ENDPOINTS = 3
 NAMESPACES = 20
-WORKERS = 8
 API_LISTS = {
     "version": "/version",
     "services": "/api/v1/services",
@@ -43,8 +37,6 @@ API_LISTS = {
 RULES = ("iptables-nft-save", "iptables-legacy-save")
 # iptables-nft-restore 1.8.9 takes more than ten minutes for so many chains, the legacy one seconds; the text is the same.
 _LEGACY = "xtables-legacy-multi"
-# A private /run holds iptables' lock; the processes end with the first one, and the rules with the network namespace.
-_APART = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 _TIMEOUT = 1800.0  # seconds for all of it
 
 
@@ -54,27 +46,18 @@ def make(folder: pathlib.Path) -> None:
     Raises:
         LabError: a part did not start or did not do its work in time; the message has its words.
     """
-    builds.build({"kubernetes": builds.modules()["kubernetes"]}, Progress())
-    run([*_APART, sys.executable, "-m", "bench.kubeproxy", folder, "apart"], timeout=_TIMEOUT)
+    apart.call("bench.kubeproxy", [folder, "apart"], _TIMEOUT)
 
 
 def _inside(folder: pathlib.Path) -> None:
     """The work itself, in the namespaces."""
-    run(["mount", "-t", "tmpfs", "tmpfs", "/run"])
-    place, topology = pathlib.Path(tempfile.mkdtemp(dir="/run")), topologies.load()
-    authority = pki.create_all(topology, place / "pki")
-    kubeconfig.write(place / "kube-proxy.kubeconfig", authority, topology.master.address, "kube-proxy")
-    run(["ip", "link", "set", "lo", "up"])
-    run(["ip", "addr", "add", f"{topology.master.address}/{topology.lan.network.prefixlen}", "dev", "lo"])
-    _start(place, components.etcd())
-    _start(place, components.apiserver(topology))
-    api = Api(topology, place / "pki")
-    until(lambda: readiness.api_settled(api), "the API server", seconds=120)
-    _create(topology, place / "pki", list(_surroundings(topology)))
-    _create(topology, place / "pki", list(_objects(topology)))
+    topology = topologies.load()
+    place = apart.begin(topology)
+    apart.create(topology, place, list(_surroundings(topology)))
+    apart.create(topology, place, list(_objects(topology)))
     for family, part in itertools.product(("iptables", "ip6tables"), ("", "-save", "-restore")):
         (place / f"{family}{part}").symlink_to(str(shutil.which(_LEGACY)))
-    _start(place, components.kube_proxy(topology.master, topology))
+    apart.start(place, components.kube_proxy(topology.master, topology))
     until(_missing, "kube-proxy's rules", seconds=600, every=1)
     folder.mkdir(parents=True, exist_ok=True)
     fresh = Api(topology, place / "pki")  # the server has closed the idle connection
@@ -82,40 +65,6 @@ def _inside(folder: pathlib.Path) -> None:
         (folder / f"{name}.json").write_text(json.dumps(fresh.get(path)), encoding="utf-8")
     for tool in RULES:
         (folder / tool).write_text(run([tool, "-c"]), encoding="utf-8")
-
-
-def _start(place: pathlib.Path, argv: Sequence[str]) -> None:
-    """Start a component of the lab with all its files in ``place``; it ends with the namespaces."""
-    moved = {
-        components.PROGRAMS: str(builds.modules()["kubernetes"].target),
-        components.PKI: str(place / "pki"),
-        components.KUBECONFIGS: str(place),
-        "/run/servicepath": str(place),
-        "/var/lib/etcd": str(place / "etcd"),
-    }
-    words = list(argv)
-    for old, new in moved.items():
-        words = [word.replace(old, new) for word in words]
-    with (place / f"{pathlib.Path(words[0]).name}.log").open("wb") as log:
-        path = f"{place}:{os.environ['PATH']}"
-        subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, "PATH": path})
-
-
-Creation = tuple[str, dict[str, Any]]
-
-
-def _create(topology: Topology, certificates: pathlib.Path, objects: Sequence[Creation]) -> None:
-    """Create the objects, several at a time, each worker by a connection of its own."""
-    own = threading.local()
-
-    def create(one: Creation) -> None:
-        if not hasattr(own, "api"):
-            own.api = Api(topology, certificates)
-        own.api.create(*one)
-
-    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-        for _ in pool.map(create, objects):
-            pass
 
 
 def _surroundings(topology: Topology) -> Iterator[Creation]:

@@ -30,6 +30,7 @@ class Expected:
         reachable: all that the Service port's chains on this node may lead to, external traffic included.
         external_here: with externalTrafficPolicy Local the endpoints on this node that traffic from outside must reach; none: it is
             dropped here, or the policy is Cluster.
+        required: those of ``reachable`` that no topology hint or trafficDistribution lets the node leave out.
         cluster_chain: whether the KUBE-SVC chain is used; local_chain: whether KUBE-SVL is; external_chain: whether KUBE-EXT is.
     """
 
@@ -42,6 +43,7 @@ class Expected:
     local_chain: bool
     external_chain: bool
     external_here: frozenset[Socket] = frozenset()
+    required: frozenset[Socket] = frozenset()
 
     @property
     def refusal(self) -> str | None:
@@ -130,7 +132,9 @@ def expect(endpoints: Iterable[Endpoint], service: Service, port: ServicePort, n
     external_local = external and service.external_traffic_policy == "Local"
     uses_local, uses_cluster = local or external_local, not local or external
     sockets = _sockets(here if local else everywhere, port)
-    reachable = sockets if local else _sockets([*(everywhere if uses_cluster else ()), *(here if uses_local else ())], port)
+    # What comes from outside finds all endpoints by the Cluster chain, with policies Local too: Pods' own traffic takes it.
+    reachable = _sockets([*(everywhere if uses_cluster else ()), *(here if uses_local else ())], port)
+    chosen = bool(service.traffic_distribution) or any(endpoint.hints for endpoint in ready)
     return Expected(
         sockets=sockets,
         elsewhere=local and not here and bool(ready or leaving),
@@ -142,6 +146,7 @@ def expect(endpoints: Iterable[Endpoint], service: Service, port: ServicePort, n
         # An address of a load balancer with ipMode Proxy makes no KUBE-EXT, and the model does not tell it from others.
         external_chain=bool(port.node_port or service.external_ips) and bool(everywhere),
         external_here=_sockets(here, port) if external_local else frozenset(),
+        required=reachable if not chosen else sockets if local else frozenset(),
     )
 
 

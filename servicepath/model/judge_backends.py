@@ -64,14 +64,16 @@ def translations(port: ServicePort, ip: IPAddress, nat: NodeRules | NftTable, ex
 
 
 def _of_nft(table: NftTable, port: ServicePort, ip: IPAddress) -> Iterator[Translation]:
-    """The endpoints' chains of kube-proxy's nftables table."""
+    """The endpoints' chains of kube-proxy's nftables table; since v1.36 it is the Service's own chain that translates."""
     found = table.service(ip, port.protocol, port.port)
     for socket in found.endpoints if found else ():
         name = judge_nft.chain_of(port, socket)
-        lines = table.lines.get(name, (f"a chain of another name translates to {socket}",))
-        jump = Rule("kube-proxy", found.chain if found else "", 1, 0, f"goto {name}", target=name)
-        dnat = Rule("kube-proxy", name, 1, 0, "; ".join(lines), target="DNAT", to_destination=str(socket))
-        yield Translation("nftables", Choice(name, jump, 1.0, True, None, (dnat,)), socket, "rule")
+        own = found.chain if found else ""
+        where = name if name in table.lines else own
+        lines = table.lines.get(where, ())
+        jump = Rule("kube-proxy", own, 1, 0, f"goto {where}", target=where)
+        dnat = Rule("kube-proxy", where, 1, 0, "; ".join(lines), target="DNAT", to_destination=str(socket))
+        yield Translation("nftables", Choice(where, jump, 1.0, True, None, (dnat,)), socket, "rule")
 
 
 def _translation(backend: str, choice: Choice, names: dict[str, Socket]) -> Translation:

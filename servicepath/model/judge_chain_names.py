@@ -165,11 +165,12 @@ def _predict_port(predicted: _Predicted, port: ServicePort, expected: Expected) 
             for found in hashes:
                 allowed[prefix + found] = mine
     keys, protocol = chain_names.keys(port), port.protocol
-    for socket in map(str, expected.reachable):
+    for each in expected.reachable:
+        socket = str(each)
         names = tuple([chain_names.endpoint_chain(key, protocol, socket) for key in keys])
         for name in names:
             allowed[name] = (port, socket)
-        if expected.exact:
+        if each in expected.required:
             predicted.required.append((names, port, socket))
 
 

@@ -127,7 +127,11 @@ def backend_choice(node: str, port: ServicePort, ip: IPAddress, table: NftTable,
 
 
 def chain_names(node: str, table: NftTable, objects: ClusterObjects) -> tuple[Difference, ...]:
-    """Names of Service chains are the hashes of the Service ports that the API lists; none is missing or left over."""
+    """Names of Service chains are the hashes of the Service ports that the API lists; none is missing or left over.
+
+    A chain without rules is no difference: kube-proxy empties one that it needs no longer, and deletes it only at a sync more than a
+    second later (``staleChains``), for which it may wait as long as nothing else changes. What still leads there is seen by the others.
+    """
     allowed, wrong = set(), []
     mine = expected_endpoints.by_service(objects)
     for service in objects.services:
@@ -139,7 +143,7 @@ def chain_names(node: str, table: NftTable, objects: ClusterObjects) -> tuple[Di
                 subject = f"{node}: chain of {port.chain_key}/{port.protocol}"
                 wrong.append(Difference(subject, "is missing", chain_of(port), "no such chain in the table"))
     for name, lines in table.lines.items():
-        if name.startswith(("service-", "endpoint-")) and "/" in name and name not in allowed:
+        if lines and name.startswith(("service-", "endpoint-")) and "/" in name and name not in allowed:
             problem = "is not the hash of any Service port or serving endpoint"
             wrong.append(Difference(f"{node}: {name}", problem, "a name that is", f"{len(lines)} rules", lines))
     return tuple(wrong)

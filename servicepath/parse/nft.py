@@ -100,6 +100,7 @@ def _json_item(table: Table, number: int, item: Any, family: str) -> bool:
         elif kind == "chain":
             table.targets.setdefault(value["name"], [])
             table.translated.setdefault(value["name"], [])
+            table.lines.setdefault(value["name"], ())
         elif kind == "rule":
             _json_rule(table, value)
     except ParseError:
