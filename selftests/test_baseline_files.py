@@ -44,12 +44,31 @@ def test_what_is_written_is_what_is_read(tmp_path):
         (lambda text: text.replace('"schema": 1', f'"schema": {SCHEMA + 1}'), "written by a newer version of the suite"),
         (lambda text: text.replace('"schema": 1', '"schema": "1"'), "'1'\": expected a whole number"),
         (lambda text: text.replace('"passed"', '"perhaps"', 1), "judged[0]: outcome: 'perhaps'"),
-        (lambda text: text.replace("0.0004", "-1", 1), "expected a list of seconds"),
     ],
 )
 def test_a_file_that_is_no_baseline_is_one_line(tmp_path, kept, capsys, spoil, said):
+    refused(tmp_path, kept, capsys, spoil(baseline_json.as_text(baseline())), said)
+
+
+@pytest.mark.parametrize(
+    ("there", "instead", "said"),
+    [
+        *(("0.0004", wrong, f"seconds[0]: {wrong.title()}") for wrong in ("-1", "1000000000", "true", "[]")),
+        *(("0.0004", wrong, f"{wrong[:9]}") for wrong in ("NaN", "-Infinity", "1e999", "1" * 400, "9" * 5000)),
+        *((f'"{key}":', '"other":', f"{key}: 'not there'") for key in ("facts", "judged", "timings", "options", "identity", "unfinished")),
+        *((f'"{key}":', '"other":', f"[0]: {key}: 'not there'") for key in ("seconds", "value", "outcome", "case")),
+        ('"facts": [', '"facts": null, "others": [', "facts: None"),
+        ('"schema": 1', '"schema": 1, "schema": 1', "expected each key once"),
+        ('"worker1"', '"master"', "expected something else than facts["),
+        ('"during": null', '"during": {"since": 9, "until": 8}', "during: until: 8.0': expected a time that is not before since (9.0)"),
+    ],
+)
+def test_what_no_run_writes_is_one_line(tmp_path, kept, capsys, there, instead, said):
+    refused(tmp_path, kept, capsys, baseline_json.as_text(baseline()).replace(there, instead, 1), said)
+
+
+def refused(tmp_path, kept, capsys, text, said):
     good, bad = kept("good.json", baseline()), tmp_path / "bad.json"
-    text = spoil(baseline_json.as_text(baseline()))
     bad.write_text(text)
 
     assert compare.main([str(bad), good]) == 2
@@ -158,3 +177,41 @@ def test_the_page_shows_regressions_before_changes_before_what_stayed():
     places = [page.index(text) for text in ('id="regressions"', "eth0 holds it", 'id="changed"', "1.19.5</span>", 'id="stayed"')]
     assert places == sorted(places)
     assert "Cilium 1.19.1 → 1.19.5" in page
+
+
+def test_what_is_compared_is_not_overwritten_by_whatever_name(tmp_path, kept, capsys):
+    before, after = kept("a.json", baseline()), kept("b.json", baseline("1.19.5"))
+    (tmp_path / "link.json").symlink_to("a.json")
+    (tmp_path / "hard.json").hardlink_to(before)
+    (tmp_path / "inventory.yaml").write_text("{}")
+    texts = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    other = tmp_path / "c.html"
+    for said in (
+        ["--html", before], ["--json", before], ["--json", after], ["--html", str(tmp_path / "link.json")],
+        ["--json", str(tmp_path / "hard.json")], ["--html", str(tmp_path / "x" / ".." / "a.json")],
+        ["--html", str(other), "--json", str(other)],
+        ["--inventory", str(tmp_path / "inventory.yaml"), "--json", str(tmp_path / "inventory.yaml")],
+    ):  # fmt: skip
+        assert compare.main([before, after, *said]) == 2, said
+        line = capsys.readouterr().err
+        assert line.count("\n") == 1
+        assert "would be lost: expected another file" in line
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == texts
+
+
+def test_an_output_that_cannot_be_written_is_said_before_anything_is_compared(kept, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(baselines, "load", lambda _: pytest.fail("read before it was known that the outcome can be written"))
+
+    assert compare.main([str(tmp_path / "a.json"), str(tmp_path / "b.json"), "--html", str(tmp_path / "c.html")]) == 2
+    assert capsys.readouterr().err == f"{tmp_path}/c.html: the folder {tmp_path} cannot be written to: No space left on device\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_file_says_drives_no_terminal(kept, capsys):
+    other = dataclasses.replace(baseline(), identity=Identity("a\x1b[2J\nOK\u202e", (), ()))
+
+    assert compare.main([kept("a.json", other), kept("b.json", baseline())]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "⟨U+001B⟩[2J OK⟨U+202E⟩" in said

@@ -49,12 +49,14 @@ def test_what_became_of_a_conclusion(was, now, reason, change, standing):
     assert found.exit_status == {"regression": 4, "could not be seen": 3}.get(standing, 0)
 
 
-def test_a_new_conclusion_that_is_broken_is_a_regression_and_one_that_nobody_judges_is_none():
+def test_a_new_conclusion_that_is_broken_is_a_regression_and_so_is_one_that_held_and_is_gone():
     gone = without(BEFORE, "no-interface", "master")
     broken = with_outcome(BEFORE, "no-interface", "master", "failed", "it is there")
 
     assert only(compare(gone, broken), "no-interface") == [("master", "absent→broken", "regression")]
-    assert only(compare(BEFORE, gone), "no-interface") == [("master", "held→absent", "tolerated")]
+    assert only(compare(BEFORE, gone), "no-interface") == [("master", "held→absent", "regression")]
+    was_broken = with_outcome(BEFORE, "no-interface", "master", "failed", "it is there")
+    assert only(compare(was_broken, gone), "no-interface") == [("master", "broken→absent", "tolerated")]
     assert only(compare(gone, BEFORE), "no-interface") == [("master", "absent→held", "expected")]
 
 
@@ -94,11 +96,117 @@ def test_a_fact_that_could_not_be_seen_is_no_change():
     assert found.exit_status == 3
 
 
-def test_a_fact_that_one_run_alone_tells_is_tolerated():
+def test_a_fact_that_is_new_is_tolerated_and_one_that_is_gone_is_a_regression():
     more = with_fact(BEFORE, "worker1", "IPAM", "254 addresses")
 
     assert only(compare(BEFORE, more), "IPAM") == [("worker1", "new", "tolerated")]
-    assert only(compare(more, BEFORE), "IPAM") == [("worker1", "gone", "tolerated")]
+    assert only(compare(more, BEFORE), "IPAM") == [("worker1", "gone", "regression")]
+
+
+def left(run, *gone, options=(), **more):
+    """The run without what is about these nodes."""
+    facts = tuple(fact for fact in run.facts if not any(node in fact.subject for node in gone))
+    judged = tuple(one for one in run.judged if not any(node in one.case for node in gone))
+    return dataclasses.replace(run, facts=facts, judged=judged, options=options, **more)
+
+
+def test_a_node_that_is_gone_is_a_regression():
+    found = compare(BEFORE, left(BEFORE, "worker2"))
+
+    assert found.exit_status == 4
+    assert {(d.subject, d.change) for d in found.regressions} == {("worker2", "held→absent"), ("worker2", "gone")}
+    rules = (Rule("conclusion", "*", "tolerated", where="worker2*"), Rule("fact", "*", "tolerated", where="worker2*"))
+    assert compare(BEFORE, left(BEFORE, "worker2"), rules).exit_status == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status"),
+    [
+        ((), ("--node master", "--node worker1"), 0),
+        ((), ("--node worker2",), 4),
+        (("--node master",), ("--node master",), 4),
+        (("--node master", "--node worker2"), ("--node master",), 0),
+        ((), ("-k no_interface",), 0),
+        (("-k x",), ("-k x",), 4),
+        (("-k x",), (), 4),
+        ((), ("only tests/test_1_control_path.py",), 0),
+        ((), ("--deselect tests/test_1_control_path.py",), 0),
+        ((), ("--service default/resolver",), 4),
+        ((), ("--disruptive",), 4),
+    ],
+)
+def test_what_the_options_leave_out_is_tolerated_and_what_they_do_not_is_none(before, after, status):
+    found = compare(dataclasses.replace(BEFORE, options=before), left(BEFORE, "worker2", options=after))
+
+    assert found.exit_status == status
+    assert {d.change for d in found.regressions} == ({"held→absent", "gone"} if status else set())
+    assert bool(found.notes) == (before != after)
+
+
+def test_a_service_and_a_pod_that_are_left_out_are_told_apart_from_one_that_is_gone():
+    resolver = Judged("service-rule", "", "", "master, resolver:dns/UDP", "passed")
+    before = dataclasses.replace(BEFORE, judged=(*BEFORE.judged, resolver))
+    gone = dataclasses.replace(BEFORE, facts=tuple(fact for fact in BEFORE.facts if fact.subject != PATH))
+
+    assert compare(before, dataclasses.replace(BEFORE, options=("--service kube-system/kube-dns",))).exit_status == 0
+    assert compare(before, dataclasses.replace(BEFORE, options=("--service default/resolver",))).exit_status == 4
+    assert compare(BEFORE, gone).exit_status == 4
+    for option in ("--pod default/client", "--passive", "--service default/resolver"):
+        assert compare(BEFORE, dataclasses.replace(gone, options=(option,))).exit_status == 0
+
+
+def test_what_is_gone_where_something_could_not_be_seen_could_not_be_seen():
+    gone = tuple(fact for fact in BEFORE.facts if fact.key != ("worker2", "routes"))
+    unreached = with_fact(dataclasses.replace(BEFORE, facts=gone), "worker2", "the node's own state", unseen="ssh: timed out")
+    found = compare(BEFORE, unreached)
+
+    assert only(found, "routes") == [("worker2", "unseen", "could not be seen")]
+    assert found.exit_status == 3
+    assert compare(unreached, BEFORE).exit_status == 0
+    elsewhere = with_fact(dataclasses.replace(BEFORE, facts=gone), "worker1", "the node's own state", unseen="ssh: timed out")
+    assert only(compare(BEFORE, elsewhere), "routes") == [("worker2", "gone", "regression")]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"judged": ()},
+        {"judged": tuple(dataclasses.replace(one, outcome="skipped") for one in BEFORE.judged)},
+        {"judged": (), "facts": ()},
+        {"judged": BEFORE.judged[:1], "facts": (), "unfinished": "stopped from the keyboard; 1 of 9 tests were judged"},
+    ],
+)
+def test_a_run_that_judged_nothing_or_was_broken_off_could_not_be_seen(changed):
+    found = compare(BEFORE, dataclasses.replace(BEFORE, **changed), (Rule("conclusion", "*", "tolerated", change="held→skipped"),))
+
+    assert found.exit_status == 3
+    assert not found.regressions
+    assert compare(dataclasses.replace(BEFORE, **changed), BEFORE).exit_status == 3
+
+
+def test_an_api_that_was_not_read_tells_nothing_of_what_is_gone():
+    error = Judged("no-interface", "", "", "api", "error", "the API could not be read")
+    after = dataclasses.replace(BEFORE, facts=(), judged=(*BEFORE.judged[3:], error), identity=None)
+
+    assert compare(BEFORE, after).exit_status == 3
+    assert compare(after, BEFORE).exit_status == 0
+
+
+def test_what_kube_proxy_has_in_iptables_mode_alone_goes_with_the_mode():
+    same = with_fact(BEFORE, "master", "kube-proxy's mode", "iptables")
+    before = with_fact(same, "master, kube-dns:dns/UDP", "chains", "chain: KUBE-SVC-…")
+    after = with_fact(BEFORE, "master", "kube-proxy's mode", "nftables")
+    rule = Rule("fact", "kube-proxy's mode", "expected", to="nftables")
+
+    assert only(compare(before, after, (rule,)), "chains") == [("master, kube-dns:dns/UDP", "gone", "tolerated")]
+    assert only(compare(before, same), "chains") == [("master, kube-dns:dns/UDP", "gone", "regression")]
+
+
+def test_a_rule_about_what_neither_run_knows_is_named():
+    misspelt = (Rule("conclusion", "no-interfaces", "tolerated"), Rule("fact", "rotes", "regression"))
+    fine = (Rule("conclusion", "no-*", "tolerated"), Rule("fact", "latency, slower", "regression"))
+
+    assert compare(BEFORE, BEFORE, (*misspelt, *fine)).unmet == misspelt
 
 
 def test_the_inventorys_rules_come_first_and_the_first_that_fits_decides():

@@ -200,7 +200,7 @@ def test_a_summary_is_written_and_read_back(tmp_path):
     ("change", "expected"),
     [
         (lambda text: text[:-40], "complete JSON"),
-        (lambda text: "[]", "servicepath watch"),
+        (lambda text: "[]", "an object"),
         (lambda text: text.replace('"schema": 1', '"schema": 2'), "newer"),
         (lambda text: text.replace('"lost": 1', '"lost": "one"', 1), "felt.0.lost"),
     ],

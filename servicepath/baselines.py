@@ -7,7 +7,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from .model.baseline import Baseline
@@ -28,6 +28,8 @@ _SUITE = pathlib.Path(__file__).resolve().parent.parent
 
 # A recording of a large cluster takes minutes to be judged again.
 _REPLAY_TIMEOUT = 1800
+
+_TRIED = 4096  # bytes that are written to see whether anything can be
 
 
 def load(path: pathlib.Path) -> Baseline:
@@ -88,15 +90,53 @@ def _load(path: pathlib.Path, parse: Callable[[str], T]) -> T:
 
 
 def check_writable(path: pathlib.Path) -> None:
-    """See that a baseline can be written there, before a run that would be lost.
+    """See that a file can be written there, before a run that would be lost.
 
     Raises:
-        BaselineError: the folder is not there or may not be written to, or a folder stands in the file's place.
+        BaselineError: the folder is not there or cannot be written to, or a folder stands in the file's place.
     """
     folder = path.absolute().parent
-    if path.is_dir():
-        raise BaselineError(f"{path}: expected a file to write the baseline to, found a folder")
-    if not folder.is_dir():
-        raise BaselineError(f"{path}: expected a folder to write the baseline into, found none at {folder}")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise BaselineError(f"{path}: the folder {folder} may not be written to")
+    try:
+        if path.is_dir():
+            raise BaselineError(f"{path}: expected a file to write to, found a folder")
+        if not folder.is_dir():
+            raise BaselineError(f"{path}: expected a folder to write into, found none at {folder}")
+        with tempfile.TemporaryFile(dir=folder) as tried:
+            tried.write(bytes(_TRIED))
+            tried.flush()
+            os.fsync(tried.fileno())
+    except OSError as wrong:
+        raise BaselineError(f"{path}: the folder {folder} cannot be written to: {wrong.strerror}") from wrong
+    except ValueError as wrong:  # a path that none can be
+        raise BaselineError(f"{path}: cannot be written: {wrong}") from wrong
+
+
+def check_apart(written: Mapping[str, pathlib.Path | None], read: Mapping[str, pathlib.Path | None] | None = None) -> None:
+    """See that what is written is neither what is read nor written twice, by whatever names (links are followed).
+
+    Args:
+        written: what an option or argument is called → its file; None where it is not given.
+        read: the same of what is read.
+
+    Raises:
+        BaselineError: two are one file, which would be lost.
+    """
+    seen = [(name, path) for name, path in (read or {}).items() if path]
+    for name, path in written.items():
+        if path is None:
+            continue
+        for other, there in seen:
+            if _one_file(path, there):
+                raise BaselineError(f"{name}: {path} is {other}, too, and would be lost: expected another file")
+        seen.append((name, path))
+
+
+def _one_file(one: pathlib.Path, other: pathlib.Path) -> bool:
+    """Whether writing to the one changes the other; of a folder (a recording) any file in it is a part."""
+    try:
+        if other.exists() and one.exists() and one.samefile(other):
+            return True
+        mine, its = one.resolve(), other.resolve()
+    except (OSError, RuntimeError) as wrong:  # a link that leads to itself
+        raise BaselineError(f"{one}: cannot be looked at: {wrong}") from wrong
+    return mine == its or (other.is_dir() and its in mine.parents)

@@ -13,26 +13,30 @@ from collections.abc import Sequence
 from . import baselines, inventory
 from .baselines import BaselineError
 from .inventory import InventoryError
+from .model.between import WrongWatch
 from .model.comparison import AnotherCluster, compare
 from .model.upgrade_rules import Rule
 from .report import comparison_html, comparison_json, comparison_text
+from .report.visible import one_line, visible
+
+_INVENTORY = pathlib.Path("inventory.yaml")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare, print the lines, write the files; return the exit status."""
     said = _parser().parse_args(arguments)
     try:
+        _check_files(said)
         watch = baselines.load_watch(said.watch) if said.watch else None
         found = compare(baselines.load(said.before), baselines.load(said.after), _rules(said.inventory), watch)
         for path, write in ((said.html, comparison_html.write), (said.json, comparison_json.write)):
             if path:
-                baselines.check_writable(path)
                 write(found, path)
     except (BaselineError, InventoryError) as wrong:
         print(wrong, file=sys.stderr)
         return 2
-    except AnotherCluster as wrong:
-        print(f"{said.before}: {wrong}", file=sys.stderr)
+    except (AnotherCluster, WrongWatch) as wrong:
+        print(f"{said.watch if isinstance(wrong, WrongWatch) else said.before}: {visible(one_line(wrong))}", file=sys.stderr)
         return 2
     except OSError as wrong:
         print(f"{wrong.filename or 'the comparison'}: cannot be written: {wrong.strerror}", file=sys.stderr)
@@ -40,6 +44,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in comparison_text.lines(found):
         print(line)
     return found.exit_status
+
+
+def _check_files(said: argparse.Namespace) -> None:
+    """Before minutes are spent on a recording: what is read is not overwritten, and what is written can be."""
+    read = {"BEFORE": said.before, "AFTER": said.after, "--watch": said.watch, "--inventory": said.inventory or _INVENTORY}
+    baselines.check_apart({"--html": said.html, "--json": said.json}, read)
+    for path in (said.html, said.json):
+        if path:
+            baselines.check_writable(path)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -57,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _rules(named: pathlib.Path | None) -> tuple[Rule, ...]:
-    path = named or pathlib.Path("inventory.yaml")
+    path = named or _INVENTORY
     return inventory.load(path).upgrade.rules if named or path.exists() else ()
 
 

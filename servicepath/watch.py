@@ -6,8 +6,8 @@ which connections broke how goes to a JSON file (which ``servicepath.compare --w
 
 Ctrl-C ends it early; what was seen until then is written all the same.
 
-Exit status: 0 everything was seen, 3 something could not be seen, 2 for a wrong command line or inventory. What was lost is no
-failure of the watch: the comparison judges it.
+Exit status: 0 everything was seen, 3 something could not be seen, or not be written where it was to be, 2 for a wrong command line or
+inventory. What was lost is no failure of the watch: the comparison judges it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import pathlib
 import re
 import signal
 import sys
+import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from . import baselines, connection, inventory, watching
 from .baselines import BaselineError
@@ -27,7 +28,7 @@ from .deadline import Deadline
 from .experiments import api
 from .fleet import Fleet
 from .inventory import Inventory, InventoryError
-from .model import watched
+from .model import meaning, watched
 from .observation import CouldNotSee
 from .parse.errors import ParseError
 from .parse.kubernetes import parse_kubernetes
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     said = _parser().parse_args(arguments)
     try:
         found = inventory.load(said.inventory or inventory.find(pathlib.Path.cwd()))
+        baselines.check_apart({"--json": said.json, "--html": said.html})
         for path in (said.json, said.html):
             baselines.check_writable(path)
         summary = run(found, said.seconds, 1.0 / said.rate)
@@ -54,11 +56,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (CouldNotSee, ParseError) as unseen:
         print(unseen, file=sys.stderr)
         return CANNOT_SEE
-    watch_json.write(summary, said.json)
-    watch_html.write(summary, said.html)
     for line in watch_html.lines(summary):
         print(line)
-    return CANNOT_SEE if summary.unseen else OK
+    troubles = [*_kept(summary, said.json, watch_json.write), *_kept(summary, said.html, watch_html.write)]
+    for trouble in troubles:
+        print(trouble, file=sys.stderr)
+    return CANNOT_SEE if summary.unseen or troubles else OK
+
+
+def _kept(summary: watched.Summary, path: pathlib.Path, write: Callable[[watched.Summary, pathlib.Path], None]) -> Iterator[str]:
+    """Write a file; where it cannot be, elsewhere: the time that was watched does not come again. What was wrong is said in a line."""
+    try:
+        write(summary, path)
+        return
+    except OSError as failed:
+        wrong = failed
+    try:
+        other = pathlib.Path(tempfile.mkdtemp(prefix="servicepath-watch-")) / path.name
+        write(summary, other)
+    except OSError as failed:
+        yield f"{path}: cannot be written: {wrong.strerror}; nor in {tempfile.gettempdir()}: {failed.strerror}"
+    else:
+        yield f"{path}: cannot be written: {wrong.strerror}; it is kept as {other}"
 
 
 def run(found: Inventory, seconds: float, every: float) -> watched.Summary:
@@ -83,7 +102,7 @@ def run(found: Inventory, seconds: float, every: float) -> watched.Summary:
             fleet.close()
     finally:
         sockets.remove()
-    return watched.sum_up(told, (str(trouble) for trouble in troubles))
+    return watched.sum_up(told, (str(trouble) for trouble in troubles), meaning.identity_of(objects))
 
 
 def _say(line: str) -> None:

@@ -6,6 +6,7 @@ Addresses that a rebuild changes, order, counters, indices, ports of clients, ge
 from __future__ import annotations
 
 import dataclasses
+import time
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,6 +85,24 @@ class Timing:
     subject: str
     seconds: tuple[float, ...]
 
+    @property
+    def key(self) -> str:
+        """What the same kind of probe of another run has in common with it."""
+        return self.subject
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of time: since when and until when, in Unix time, seconds."""
+
+    since: float
+    until: float
+
+    def __str__(self) -> str:
+        """``2026-11-30 02:00:00 to 2026-11-30 02:01:30 UTC``."""
+        since, until = (time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at)) for at in (self.since, self.until))
+        return f"{since} to {until} UTC"
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Baseline:
@@ -94,6 +113,7 @@ class Baseline:
         identity: which cluster; None when the API could not be read.
         options: the options that decide what is judged ("--passive", "--service default/resolver").
         unfinished: why not every test was judged; None when all were.
+        during: when the cluster was asked; None where that is not known. Of a recording that is judged again, when it was made.
     """
 
     started: str
@@ -103,6 +123,7 @@ class Baseline:
     judged: tuple[Judged, ...]
     timings: tuple[Timing, ...]
     unfinished: str | None = None
+    during: Span | None = None
 
     def values(self, name: str) -> tuple[str, ...]:
         """What the fact of this name is on the cluster's nodes, each value once ("1.19.1", "1.19.5")."""

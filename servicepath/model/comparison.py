@@ -5,11 +5,12 @@ from __future__ import annotations
 import collections
 import dataclasses
 import enum
-import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from .baseline import Baseline, Fact, Judged, Timing
+from . import between, latency
+from .absence import Absence, Absences, judged
+from .baseline import Baseline, Fact, Judged
 from .upgrade_rules import BUILT_IN, Change, Rule, decide
 from .watched import Summary, fact_lines
 
@@ -26,6 +27,7 @@ class Standing(enum.Enum):
 
 _WORDS = {"passed": "held", "failed": "broken", "error": "unseen", "skipped": "skipped"}
 _ABSENT = "absent"
+_AT_TIMES = ("latency", "latency, slower", "latency, faster", "felt while it changed")  # facts that not every comparison has
 
 _Keyed = TypeVar("_Keyed", Fact, Judged)
 
@@ -37,7 +39,8 @@ class Difference:
     Attributes:
         subject: what it is about: a fact's subject, or a conclusion's case; empty for the cluster.
         name: the fact's name or the conclusion's id.
-        change: for a conclusion "held→broken", "held→held", "absent→held" …; for a fact "changed", "new", "gone", "unseen", "same".
+        change: for a conclusion "held→broken", "held→held", "absent→held", "held→unasked" (the later run's options leave it out) …;
+            for a fact "changed", "new", "gone", "unasked", "unseen", "same".
         before: the fact's lines, or the verdict's reason.
         after: the same of the later run.
         because: the rule's reason.
@@ -84,8 +87,20 @@ class Comparison:
     def partial(self) -> tuple[str, ...]:
         """Which of the runs was not whole, or of the watch in between, and why."""
         runs = (("before", self.before), ("after", self.after))
-        broken = (f"the run {when} is not whole: {run.unfinished}" for when, run in runs if run.unfinished)
+        broken = [f"the run {when} is not whole: {run.unfinished}" for when, run in runs if run.unfinished]
+        broken += [f"the run {when} judged nothing: no conclusion held or was broken in it" for when, run in runs if not judged(run)]
         return (*broken, *(f"the watch in between: {line}" for line in self.watch.unseen)) if self.watch else tuple(broken)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know of how the runs and the watch lie to each other; nothing of it is a difference."""
+        found = []
+        if self.before.options != self.after.options:
+            before, after = (" ".join(run.options) or "none" for run in (self.before, self.after))
+            found.append(f"the runs had other options: before {before}; after {after}")
+        if self.before.during and self.after.during and self.after.during.until < self.before.during.since:
+            found.append(f"the run after is the earlier one: it is of {self.after.during}, that before of {self.before.during}")
+        return (*found, *(between.told(self.watch, self.before, self.after) if self.watch else ()))
 
     @property
     def exit_status(self) -> int:
@@ -108,16 +123,32 @@ def compare(before: Baseline, after: Baseline, rules: Sequence[Rule] = (), watch
 
     Raises:
         AnotherCluster: the two name different clusters; the text says by what.
+        between.WrongWatch: the watch is of another cluster or another time.
     """
     if before.identity and after.identity and (why := before.identity.unlike(after.identity)):
         raise AnotherCluster(f"a baseline of another cluster: {why}")
-    every = (*rules, *BUILT_IN)
-    conclusions = tuple(_conclusions(before.judged, after.judged, every))
-    meant = tuple(_felt_changes(watch)) if watch else ()
-    facts = (*_facts(before.facts, after.facts, every), *_timings(before.timings, after.timings, every), *_felt(meant, every))
-    met = {id(rule) for rule in rules for change in (*_changes(before, after), *meant) if rule.fits(change)}
-    unmet = tuple(rule for rule in rules if rule.standing == "expected" and id(rule) not in met)
-    return Comparison(before, after, _worst_first(conclusions), _worst_first(facts), unmet, watch)
+    if watch:
+        between.check(watch, before, after)
+    every, absences = (*rules, *BUILT_IN), Absences(before, after)
+    judged_then_and_now = tuple(_verdict_changes(before.judged, after.judged, absences))
+    told_then_and_now = (
+        *_fact_changes(before.facts, after.facts, absences),
+        *((change, "") for change in latency.changes(before.timings, after.timings)),
+        *((change, "") for change in (_felt_changes(watch) if watch else ())),
+    )
+    conclusions = (_difference(change, why, every, sentence) for change, why, sentence in judged_then_and_now)
+    facts = (_difference(change, why, every) for change, why in told_then_and_now)
+    changes = [*(change for change, _, _ in judged_then_and_now), *(change for change, _ in told_then_and_now)]
+    return Comparison(before, after, _worst_first(conclusions), _worst_first(facts), tuple(_unmet(rules, changes)), watch)
+
+
+def _unmet(rules: Iterable[Rule], changes: Sequence[Change]) -> Iterator[Rule]:
+    """Expectations that met nothing, and rules about what neither run knows, which may be misspelt."""
+    names = {(change.about, change.name) for change in changes} | {("fact", name) for name in _AT_TIMES}
+    for rule in rules:
+        known = any(rule.names(*name) for name in names)
+        if not any(map(rule.fits, changes)) if rule.standing == "expected" else not known:
+            yield rule
 
 
 def _worst_first(found: Iterable[Difference]) -> tuple[Difference, ...]:
@@ -125,25 +156,11 @@ def _worst_first(found: Iterable[Difference]) -> tuple[Difference, ...]:
     return tuple(sorted(found, key=lambda each: order.index(each.standing)))
 
 
-def _changes(before: Baseline, after: Baseline) -> Iterator[Change]:
-    """Every change, as the rules see it."""
-    for key, was, now in _verdicts_paired(before.judged, after.judged):
-        yield _verdict_change(key, was, now)
-    for key, old, new in _paired(before.facts, after.facts):
-        yield _fact_change(key, old, new)
-    yield from (change for change, _, _ in _timing_changes(before.timings, after.timings))
-
-
 def _felt_changes(watch: Summary) -> Iterator[Change]:
     """What was felt at each place while it changed, against nothing, which is what should be felt."""
     for felt in watch.felt:
         lines = fact_lines(felt)
         yield Change("fact", "felt while it changed", felt.subject, "changed" if lines else "same", ("nothing",), lines or ("nothing",))
-
-
-def _felt(changes: Iterable[Change], rules: Sequence[Rule]) -> Iterator[Difference]:
-    for change in changes:
-        yield Difference(change.subject, change.name, change.kind, change.before, change.after, *_decided(change, rules))
 
 
 def _paired(before: Iterable[_Keyed], after: Iterable[_Keyed]) -> Iterator[tuple[tuple[str, str], _Keyed | None, _Keyed | None]]:
@@ -169,44 +186,47 @@ def _in_cases(run: Iterable[Judged], other: Iterable[Judged]) -> Iterator[Judged
         yield from [dataclasses.replace(each, case=case) for case in divided] or [each]
 
 
-def _verdict_change(key: tuple[str, str], was: Judged | None, now: Judged | None) -> Change:
-    then, since = (_WORDS[one.outcome] if one else _ABSENT for one in (was, now))
-    return Change("conclusion", key[0], key[1], f"{then}→{since}", (was.reason,) if was else (), (now.reason,) if now else ())
-
-
-def _conclusions(before: Sequence[Judged], after: Sequence[Judged], rules: Sequence[Rule]) -> Iterator[Difference]:
+def _verdict_changes(
+    before: Sequence[Judged], after: Sequence[Judged], absences: Absences
+) -> Iterator[tuple[Change, str, str]]:  # fmt: skip
+    """Each conclusion's change, why the later run says nothing of it, where it does not, and its sentence."""
     for key, was, now in _verdicts_paired(before, after):
-        change = _verdict_change(key, was, now)
+        missing = Absence("") if now else absences.of_verdict(key[1])
+        then = _WORDS[was.outcome] if was else _ABSENT
+        since = _WORDS[now.outcome] if now else {"gone": _ABSENT}.get(missing.kind, missing.kind)
+        told = _lines(was.reason if was else ""), _lines(now.reason if now else missing.why)
         sentence = now.sentence if now else was.sentence if was else ""
-        told = (_first(was.reason) if was else (), _first(now.reason) if now else ())
-        standing, because = _decided(change, rules)
-        yield Difference(key[1], key[0], change.kind, *told, standing, because, sentence)
+        yield Change("conclusion", key[0], key[1], f"{then}→{since}", *told), missing.why, sentence
 
 
-def _first(reason: str) -> tuple[str, ...]:
-    return (reason,) if reason else ()
+def _fact_changes(before: Iterable[Fact], after: Iterable[Fact], absences: Absences) -> Iterator[tuple[Change, str]]:
+    """Each fact's change, and why it could not be seen or is not told."""
+    for (subject, name), was, now in _paired(before, after):
+        if now is None and was and was.unseen is not None:
+            continue  # that it could not be seen was all that was told of it
+        if now is None:
+            missing = absences.of_fact(subject, name)
+            yield Change("fact", name, subject, missing.kind, was.value if was else (), _lines(missing.why)), missing.why
+        else:
+            yield Change("fact", name, subject, _became(was, now), was.value if was else (), now.value), now.unseen or ""
 
 
-def _fact_change(key: tuple[str, str], was: Fact | None, now: Fact | None) -> Change:
-    kind = "same"
-    if now is None:
-        kind = "gone"
-    elif now.unseen is not None:
-        kind = "unseen"
-    elif was is None or was.unseen is not None:
-        kind = "new"
-    elif was.value != now.value:
-        kind = "changed"
-    return Change("fact", key[1], key[0], kind, was.value if was else (), now.value if now else ())
+def _became(was: Fact | None, now: Fact) -> str:
+    if now.unseen is not None:
+        return "unseen"
+    if was is None or was.unseen is not None:
+        return "new"
+    return "same" if was.value == now.value else "changed"
 
 
-def _facts(before: Iterable[Fact], after: Iterable[Fact], rules: Sequence[Rule]) -> Iterator[Difference]:
-    for key, was, now in _paired(before, after):
-        change = _fact_change(key, was, now)
-        standing, because = _decided(change, rules)
-        if now is not None and now.unseen is not None and standing is Standing.UNSEEN:
-            because = now.unseen
-        yield Difference(key[0], key[1], change.kind, change.before, change.after, standing, because)
+def _lines(text: str) -> tuple[str, ...]:
+    return (text,) if text else ()
+
+
+def _difference(change: Change, why: str, rules: Sequence[Rule], sentence: str = "") -> Difference:
+    standing, because = _decided(change, rules)
+    because = (standing is Standing.UNSEEN and why) or (f"{because}: {why}" if because and why else because)
+    return Difference(change.subject, change.name, change.kind, change.before, change.after, standing, because, sentence)
 
 
 def _decided(change: Change, rules: Sequence[Rule]) -> tuple[Standing, str]:
@@ -215,41 +235,3 @@ def _decided(change: Change, rules: Sequence[Rule]) -> tuple[Standing, str]:
         return (Standing.REGRESSION, f"was to become {wrong.to}") if wrong else (Standing.SAME, "")
     word, because = decide(change, rules)
     return Standing(word), because
-
-
-def _timings(before: Iterable[Timing], after: Iterable[Timing], rules: Sequence[Rule]) -> Iterator[Difference]:
-    for change, old, new in _timing_changes(before, after):
-        standing, because = _decided(change, rules)
-        yield Difference(change.subject, change.name, change.kind, (spread(old),), (spread(new),), standing, because)
-
-
-def _timing_changes(before: Iterable[Timing], after: Iterable[Timing]) -> Iterator[tuple[Change, Timing, Timing]]:
-    first = {each.subject: each for each in before if each.seconds}
-    for new in after:
-        old = first.get(new.subject)
-        if old is None or not new.seconds:
-            continue
-        moved = _moved(old.seconds, new.seconds)
-        name = {0: "latency", 1: "latency, slower", -1: "latency, faster"}[moved]
-        yield Change("fact", name, new.subject, "changed" if moved else "same", (spread(old),), (spread(new),)), old, new
-
-
-def _quartiles(seconds: Sequence[float]) -> tuple[float, float, float]:
-    if len(seconds) == 1:
-        return seconds[0], seconds[0], seconds[0]
-    low, middle, high = statistics.quantiles(seconds, n=4, method="inclusive")
-    return low, middle, high
-
-
-def _moved(before: Sequence[float], after: Sequence[float]) -> int:
-    """1: slower, -1: faster, 0: within the spread. Moved are medians that differ by half and whose middle halves lie apart."""
-    (low, was, high), (low2, now, high2) = _quartiles(before), _quartiles(after)
-    if low2 > high and now > was * 1.5:
-        return 1
-    return -1 if high2 < low and now * 1.5 < was else 0
-
-
-def spread(timing: Timing) -> str:
-    """``0.41 ms (half of them 0.35 to 0.62 ms, 15 answers)``."""
-    low, middle, high = (f"{value * 1000:.2f}" for value in _quartiles(timing.seconds))
-    return f"{middle} ms (half of them {low} to {high} ms, {len(timing.seconds)} answers)"

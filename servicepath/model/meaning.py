@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from .addresses import IPAddress, Socket
-from .baseline import Fact
+from .baseline import Fact, Identity
 from .cilium import AgentStatus, MapService, frontend
 from .host import Interface, Route
 from .routing import HostRouting
@@ -78,6 +78,13 @@ def owner(pod: Pod) -> str:
     if pod.owner_kind and pod.owner_name and pod.owner_kind != "Node":
         return f"{pod.owner_kind} {pod.namespace}/{pod.owner_name}"
     return f"Pod {pod.key}"
+
+
+def identity_of(objects: ClusterObjects) -> Identity:
+    """What tells this cluster from others."""
+    kubernetes = objects.service("default/kubernetes")
+    ips = kubernetes.cluster_ips if kubernetes else ()
+    return Identity(objects.uid, tuple(sorted(map(str, ips))), tuple(sorted(map(str, objects.service_cidrs))))
 
 
 def configuration(prefix: str, values: Mapping[str, str]) -> Iterator[Fact]:

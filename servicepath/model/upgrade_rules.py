@@ -67,10 +67,13 @@ class Rule:
         fact = self.about == "fact" and self.standing == "expected" and self.to is not None
         return fact and change.kind in ("same", "changed") and self._place_fits(change) and not self.fits(change)
 
+    def names(self, about: str, name: str) -> bool:
+        """Whether the rule speaks of the conclusion or fact of this name."""
+        return self.about == about and _like(self.name, name)
+
     def _place_fits(self, change: Change) -> bool:
         return (
-            self.about == change.about
-            and _like(self.name, change.name)
+            self.names(change.about, change.name)
             and _like(self.where, change.subject)
             and _like(self.change, change.kind)
             and _like(self.before, " ".join(change.before))
@@ -100,8 +103,8 @@ def _verdicts(change: str, standing: str, because: str, reason: str | None = Non
     return Rule("conclusion", "*", standing, change=change, to=reason, because=because)
 
 
-def _facts(standing: str, because: str, *names: str, change: str | None = None) -> Iterable[Rule]:
-    return (Rule("fact", name, standing, change=change, because=because) for name in names)
+def _facts(standing: str, because: str, *names: str, change: str | None = None, to: str | None = None) -> Iterable[Rule]:
+    return (Rule("fact", name, standing, change=change, to=to, because=because) for name in names)
 
 
 BUILT_IN: tuple[Rule, ...] = (
@@ -111,22 +114,32 @@ BUILT_IN: tuple[Rule, ...] = (
     _verdicts("*→broken", "regression", "it is broken, and was not before"),
     _verdicts("broken→held", "expected", "mended"),
     _verdicts("*→held", "expected", "it holds, and was not judged before"),
-    _verdicts("*→absent", "tolerated", "nobody judged it this time"),
+    _verdicts("*→unasked", "tolerated", "the options leave it out"),
+    _verdicts("held→absent", "regression", "it held before, and nobody judged it this time, though the options do not leave it out"),
+    _verdicts("*→absent", "tolerated", "nobody judged it this time, and it did not hold before"),
     _verdicts("held→skipped", "tolerated", "the options leave it out", "*which only --disruptive allows*"),
     _verdicts("held→skipped", "tolerated", "the options leave it out", "*which --passive leaves out*"),
     _verdicts("held→skipped", "tolerated", "which backend a flow gets, and where it runs, is chance", "*none of * flows reached*"),
     _verdicts("held→skipped", "tolerated", "the set-up is another; the facts say which", "*; this conclusion is about another set-up *"),
+    _verdicts("held→skipped", "could not be seen", "the recording does not hold it", "*not in this recording*"),
     _verdicts("held→skipped", "regression", "its precondition is gone"),
     _verdicts("*→skipped", "tolerated", "it does not apply, and did not hold before"),
     # Facts.
     *_facts("could not be seen", "", "*", change="unseen"),
     *_facts("tolerated", "it was not known before", "*", change="new"),
-    *_facts("tolerated", "nobody told it this time", "*", change="gone"),
+    *_facts("tolerated", "the options leave it out", "*", change="unasked"),
     *_facts("tolerated", "an upgrade changes versions", "Cilium", "Kubernetes", "kubelet", "kernel", "operating system",
-            "container runtime", "version of *"),
+            "container runtime", change="changed", to="?*"),
+    *_facts("tolerated", "an upgrade changes tools; one that is missed makes what needs it an error", "version of *"),
     *_facts("tolerated", "how it shows is judged by the facts themselves", "cilium-config *", "Helm value *"),
-    *_facts("tolerated", "an agent without its state takes another", "CiliumInternalIP"),
+    *_facts("tolerated", "an agent without its state takes another", "CiliumInternalIP", change="changed", to="?*"),
+    *_facts("tolerated", "the set-up is another; the facts say which", "chains", "kube-proxy's backends", "kube-proxy's iptables back end",
+            change="gone", to="kube-proxy's mode is *"),
+    *_facts("tolerated", "it is told where socket LB is on", "socket LB in the host's namespace only", change="gone"),
+    *_facts("tolerated", "which backend a flow gets, and where it runs, is chance", "*, to another node", "*, on its own node",
+            change="gone"),
     *_facts("tolerated", "Pods move", "endpoints run on"),
     *_facts("tolerated", "a host under load answers later", "latency*"),
+    *_facts("regression", "it was told before, and is not there this time, though the options do not leave it out", "*", change="gone"),
 )  # fmt: skip
 """The rules that stand behind the inventory's own."""

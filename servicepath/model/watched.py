@@ -7,6 +7,8 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 
+from .baseline import Identity, Span
+
 NEAR = 1.0  # seconds
 
 
@@ -168,7 +170,17 @@ class Felt:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Summary:
-    """A watch, summed up: what is written to a file, drawn, and taken into a comparison. ``unseen`` says what it does not know."""
+    """A watch, summed up: what is written to a file, drawn, and taken into a comparison.
+
+    Attributes:
+        started: when it began, in Unix time.
+        ended: when it ended.
+        felt: what was felt at each place.
+        events: what the API said meanwhile.
+        unwatched: when a place asked nothing.
+        unseen: what the watch does not know.
+        identity: which cluster it was; None in a file of before that was kept.
+    """
 
     started: float
     ended: float
@@ -176,10 +188,16 @@ class Summary:
     events: tuple[Event, ...]
     unwatched: tuple[Unwatched, ...]
     unseen: tuple[str, ...]
+    identity: Identity | None = None
+
+    @property
+    def during(self) -> Span:
+        """When it was."""
+        return Span(self.started, self.ended)
 
 
-def sum_up(watch: Watch, unseen: Iterable[str], width: float = 1.0) -> Summary:
-    """Sum a watch up, its course in pieces of ``width`` seconds."""
+def sum_up(watch: Watch, unseen: Iterable[str], identity: Identity | None = None, width: float = 1.0) -> Summary:
+    """Sum a watch of this cluster up, its course in pieces of ``width`` seconds."""
     felt = []
     for each in watch.series:
         took = [one.took for one in each.asked if one.took is not None]
@@ -187,7 +205,7 @@ def sum_up(watch: Watch, unseen: Iterable[str], width: float = 1.0) -> Summary:
         course = by_time(each.asked, watch.started, width)
         found = gaps(each.asked), broken(each.held), course
         felt.append(Felt(each.subject, each.node, len(each.asked), lost(each.asked), *percentiles, *found))
-    return Summary(watch.started, watch.ended, tuple(felt), watch.events, watch.unwatched, tuple(unseen))
+    return Summary(watch.started, watch.ended, tuple(felt), watch.events, watch.unwatched, tuple(unseen), identity)
 
 
 def fact_lines(felt: Felt) -> tuple[str, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import itertools
 from collections.abc import Mapping
 from typing import Any
 
 from ..inventory import Inventory
+from ..model.baseline import Span
 from ..observation import Observation, Trouble
 from ..selection import Options
 
@@ -79,6 +81,16 @@ class Recording:
     costs: Mapping[str, Mapping[str, Cost]] = dataclasses.field(default_factory=dict)
     head: Head = dataclasses.field(default_factory=Head)
     source: str = "the recording"
+
+    @property
+    def during(self) -> Span | None:
+        """When the cluster was asked; None where the recording does not say it. By the clock of the machine that recorded it."""
+        try:
+            until = datetime.datetime.strptime(self.head.made, "%Y-%m-%d %H:%M:%S UTC").replace(tzinfo=datetime.UTC).timestamp()
+        except ValueError:  # others' outputs
+            return None
+        begun = (each.started for answers in self.api.values() for each in answers.values() if isinstance(each, Observation))
+        return Span(min((at for at in begun if 0 < at <= until), default=until), until)
 
 
 class Numbers:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from servicepath.model.baseline import Baseline, Fact, Identity, Judged, Timing
+from servicepath.model.baseline import Baseline, Fact, Identity, Judged, Span, Timing
 from servicepath.model.results import RunSummary
 from servicepath.parse.baseline import KIND, SCHEMA
 
@@ -15,7 +15,8 @@ from . import files
 
 
 def of_run(
-    summary: RunSummary, identity: Identity | None, options: Iterable[str], facts: Iterable[Fact], timings: Iterable[Timing]
+    summary: RunSummary, identity: Identity | None, options: Iterable[str], facts: Iterable[Fact], timings: Iterable[Timing],
+    during: Span | None,
 ) -> Baseline:  # fmt: skip
     """The run as a baseline; of facts that were told twice (asked again) the last counts."""
     told = {fact.key: fact for fact in facts}
@@ -28,6 +29,7 @@ def of_run(
         judged=judged,
         timings=tuple(timings),
         unfinished=summary.unfinished,
+        during=during,
     )
 
 

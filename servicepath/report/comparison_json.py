@@ -1,7 +1,7 @@
 """A comparison as one JSON document, for programs.
 
-``{"schema": 1, "exit_status": 4, "headline": …, "before": …, "after": …, "conclusions": […], "facts": […], "unseen": […], "unmet": […]}``:
-the fields of model/comparison.py by their names.
+``{"schema": 1, "exit_status": 4, "headline": …, "before": …, "after": …, "conclusions": […], "facts": […], "unseen": […], "unmet": […],
+"notes": […]}``: the fields of model/comparison.py by their names.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
         "facts": [_plain(each) for each in found.facts],
         "unseen": list(found.unseen),
         "unmet": [str(rule) for rule in found.unmet],
+        "notes": list(found.notes),
     }
 
 

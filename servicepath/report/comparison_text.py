@@ -29,7 +29,7 @@ def moved(found: Comparison, name: str) -> str:
 
 
 def lines(found: Comparison) -> Iterator[str]:
-    """The headline, then what got worse, what could not be seen, and which expectations met nothing."""
+    """The headline, then what got worse, what could not be seen, which expectations met nothing, and what else to know."""
     yield headline(found)
     groups = grouped(found.regressions)
     for group in groups[:_MOST]:
@@ -45,6 +45,8 @@ def lines(found: Comparison) -> Iterator[str]:
         yield visible(f"! {line}")
     for rule in found.unmet:
         yield visible(f"– upgrade: expect: {rule} met nothing")
+    for note in found.notes:
+        yield visible(f"– {note}")
 
 
 def _lines_of(group: Group) -> Iterator[str]:

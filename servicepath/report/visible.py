@@ -22,6 +22,11 @@ def _spelled(found: re.Match[str]) -> str:
     return f"⟨U+{ord(character):04X}⟩" if unicodedata.category(character) in _HIDDEN_CATEGORIES else character
 
 
+def one_line(text: object) -> str:
+    """The text in one line, whatever ends lines in it."""
+    return " ".join(str(text).split())
+
+
 def visible(text: str) -> str:
     """Return the text with every character that cannot be seen spelled out as ``⟨U+202E⟩``; newlines and tabs stay."""
     return _DOUBTFUL.sub(_spelled, text.replace("\r\n", "\n"))
