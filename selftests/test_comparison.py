@@ -88,6 +88,13 @@ def test_versions_may_change_and_what_carries_packets_may_not():
     assert found.exit_status == 4
 
 
+def test_a_node_that_is_not_ready_any_more_is_a_regression_and_one_that_is_again_is_none():
+    ready, lost = with_fact(BEFORE, "worker1", "Ready", "yes"), with_fact(BEFORE, "worker1", "Ready", "no")
+
+    assert only(compare(ready, lost), "Ready") == [("worker1", "changed", "regression")]
+    assert only(compare(lost, ready), "Ready") == [("worker1", "changed", "expected")]
+
+
 def test_a_fact_that_could_not_be_seen_is_no_change():
     found = compare(BEFORE, with_fact(BEFORE, "worker1", "routes", unseen="ssh: timed out"))
 

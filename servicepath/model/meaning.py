@@ -114,16 +114,32 @@ def of_cluster(objects: ClusterObjects, services: Iterable[Service]) -> Iterator
         ports = (f"{port.name or port.port} {port.port}/{port.protocol}" for port in service.ports)
         yield Fact(service.key, "ClusterIP", tuple(map(str, service.cluster_ips)))
         yield Fact(service.key, "ports", tuple(sorted(ports)))
+        yield Fact(service.key, "kind and policies", tuple(_policies(service)))
+        yield Fact(service.key, "external addresses", tuple(sorted(map(str, (*service.external_ips, *service.load_balancer_ips)))))
         ready = [e for e in objects.endpoints_of(service) if e.ready is not False]
         yield Fact(service.key, "endpoints", _counted(by_address.get(e.ip) or str(e.ip) for e in ready))
         yield Fact(service.key, "endpoints run on", _counted(e.node_name or "an unknown node" for e in ready))
     yield from configuration("cilium-config", objects.cilium_config or {})
 
 
+def _policies(service: Service) -> Iterator[str]:
+    """What decides where a Service's packets may go, as far as it is said."""
+    yield f"type {service.type}"
+    yield f"internalTrafficPolicy {service.internal_traffic_policy}"
+    if service.external_traffic_policy:
+        yield f"externalTrafficPolicy {service.external_traffic_policy}"
+    yield f"sessionAffinity {service.session_affinity}"
+    if service.traffic_distribution:
+        yield f"trafficDistribution {service.traffic_distribution}"
+    yield from ("publishNotReadyAddresses",) if service.publish_not_ready else ()
+    yield from (f"nodePort {port.node_port} for {port.name or port.port}" for port in service.ports if port.node_port)
+
+
 def of_node(objects: ClusterObjects, node: Node) -> Iterator[Fact]:
     """What the API says of one node."""
     cilium = objects.cilium_node(node.name)
     for name, value in (
+        ("Ready", ("yes" if node.ready else "no",)),
         ("kubelet", (node.kubelet_version,)),
         ("kernel", (node.kernel_version,)),
         ("operating system", (node.os_image,)),

@@ -139,6 +139,7 @@ BUILT_IN: tuple[Rule, ...] = (
     *_facts("tolerated", "which backend a flow gets, and where it runs, is chance", "*, to another node", "*, on its own node",
             change="gone"),
     *_facts("tolerated", "Pods move", "endpoints run on"),
+    *_facts("expected", "the node is there again", "Ready", change="changed", to="yes"),
     *_facts("tolerated", "a host under load answers later", "latency*"),
     *_facts("regression", "it was told before, and is not there this time, though the options do not leave it out", "*", change="gone"),
 )  # fmt: skip

@@ -23,6 +23,7 @@ KIND = "servicepath watch"
 SCHEMA = 1  # raised when a field is renamed, removed or changes its meaning
 
 _TOOL = "watch"
+_LONGEST = 2 * 86400.0  # seconds; servicepath.watch takes no more than a day
 _SUMMARY: pydantic.TypeAdapter[Summary] = pydantic.TypeAdapter(Summary)
 
 
@@ -34,8 +35,8 @@ def parse_watch_summary(text: str) -> Summary:
     """
     top = kept.document(_TOOL, text, KIND, SCHEMA, "servicepath.watch")
     started, ended = kept.moment(top, "started"), kept.moment(top, "ended")
-    if ended < started:
-        raise top.error("ended", ended, f"a time that is not before started ({started})")
+    if not 0 <= ended - started <= _LONGEST:
+        raise top.error("ended", ended, f"a time that is not before started ({started}), nor two days after it")
     try:
         found = _SUMMARY.validate_json(text, strict=True)
     except pydantic.ValidationError as wrong:

@@ -15,6 +15,11 @@ from servicepath.parse.watch_summary import KIND, SCHEMA
 from . import files
 
 
+def as_text(found: Summary) -> str:
+    """The document."""
+    return json.dumps({"kind": KIND, "schema": SCHEMA, **dataclasses.asdict(found)}) + "\n"
+
+
 def write(found: Summary, path: Path) -> None:
     """Write it whole or not at all."""
-    files.write_whole(path, json.dumps({"kind": KIND, "schema": SCHEMA, **dataclasses.asdict(found)}) + "\n")
+    files.write_whole(path, as_text(found))
