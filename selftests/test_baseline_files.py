@@ -147,6 +147,11 @@ def test_a_page_that_cannot_be_written_is_one_line(tmp_path, kept, capsys):
         ("{fact: Cilium, what: 1}", "upgrade.expect.0.what: unknown key; expected one of: because, change, conclusion, fact, from, is, to"),
         ("{to: 1.19.5}", "upgrade.expect.0: expected either fact: or conclusion:"),
         ("{fact: a, conclusion: b}", "upgrade.expect.0: expected either fact: or conclusion:"),
+        ("{fact: routes, change: held -> broken}", "upgrade.expect.0: change: expected changed, new, gone, unasked, unseen, same, found"),
+        ("{conclusion: no-interface, change: hold -> broken}", "upgrade.expect.0: change: expected held -> skipped or the like, found"),
+        ("{fact: a, to: [1]}", "upgrade.expect.0.to: expected text (in quotes), found [1]"),
+        ("{fact: a, to: x}\n    - {fact: a, to: y}", "upgrade: expect.1 says otherwise than expect.0 of the same change, which decides"),
+        ("{fact: a, is: tolerated}\n    - {fact: a}", "upgrade: expect.1 says otherwise than expect.0 of the same change, which decides"),
         ("{fact: Cilium, is: fine}", "upgrade.expect.0.is: expected 'expected', 'tolerated' or 'regression', found 'fine'"),
     ],
 )

@@ -132,6 +132,9 @@ def test_helm_values_that_the_inventory_names_are_kept_with_the_run_and_with_no_
     assert f"Baseline: {kept}" in finished.stdout
     facts = {fact["name"]: fact["value"] for fact in json.loads(kept.read_text())["facts"]}
     assert facts["Helm value MTU"] == ["1450"]
+    run = json.loads(kept.read_text())
+    assert "-k endpoints_ready" in run["options"]
+    assert 0 < run["during"]["since"] <= run["during"]["until"]
     assert "left out" in facts["Helm value ipam.token"][0]
     for path in (path for folder in (recorded, tmp_path / "reports") for path in folder.rglob("*") if path.is_file()):
         assert b"planted" not in path.read_bytes(), path

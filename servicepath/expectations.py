@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 
-from .model.upgrade_rules import Rule
+from .model.upgrade_rules import CHANGES, Rule
 
 Text = Annotated[str, pydantic.StringConstraints(min_length=1, strict=True)]
 
@@ -36,6 +36,9 @@ class UpgradeRule(Section):
     def _one_thing(self) -> UpgradeRule:
         if (self.fact is None) == (self.conclusion is None):
             raise ValueError("expected either fact: or conclusion:")
+        if not self.rule.can_fit:
+            kinds = "held -> skipped or the like" if self.conclusion else ", ".join(CHANGES["fact"])
+            raise ValueError(f"change: expected {kinds}")
         return self
 
     @property
@@ -57,6 +60,14 @@ class Upgrade(Section):
 
     expect: tuple[UpgradeRule, ...] = ()
     helm_values: pathlib.Path | None = None
+
+    @pydantic.model_validator(mode="after")
+    def _one_word(self) -> Upgrade:
+        for number, rule in enumerate(self.rules):
+            for earlier, other in enumerate(self.rules[:number]):
+                if rule.contradicts(other):
+                    raise ValueError(f"expect.{number} says otherwise than expect.{earlier} of the same change, which decides")
+        return self
 
     @property
     def rules(self) -> tuple[Rule, ...]:

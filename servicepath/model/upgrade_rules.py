@@ -11,6 +11,12 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 STANDINGS = ("expected", "tolerated", "regression")
+_BECAME = ("held", "broken", "unseen", "skipped", "absent", "unasked")
+CHANGES = {
+    "conclusion": tuple(f"{then}→{since}" for then in _BECAME[:-1] for since in _BECAME),
+    "fact": ("changed", "new", "gone", "unasked", "unseen", "same"),
+}
+"""The kinds of change that there are."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,6 +72,18 @@ class Rule:
         """Whether the rule expects this fact to become something that it did not become."""
         fact = self.about == "fact" and self.standing == "expected" and self.to is not None
         return fact and change.kind in ("same", "changed") and self._place_fits(change) and not self.fits(change)
+
+    @property
+    def can_fit(self) -> bool:
+        """Whether there is a kind of change that the rule speaks of."""
+        return any(_like(self.change, kind) for kind in CHANGES[self.about])
+
+    def contradicts(self, earlier: Rule) -> bool:
+        """Whether an earlier rule speaks of the very same changes, and says otherwise of them."""
+        same = dataclasses.replace(earlier, standing=self.standing, because=self.because)
+        if self.about == "fact" and self.standing == earlier.standing == "expected" and self.to is not None and earlier.to is not None:
+            return dataclasses.replace(same, to=self.to) == self and earlier.to != self.to
+        return same == self and earlier.standing != self.standing
 
     def names(self, about: str, name: str) -> bool:
         """Whether the rule speaks of the conclusion or fact of this name."""
