@@ -1,8 +1,9 @@
 """kube-proxy's nftables table made up at random, as v1.31 to v1.37 write it and as nft 1.0.6 prints it, with the facts in it.
 
-What differs (pkg/proxy/nftables/proxier.go): until v1.35 a chain an endpoint translates, and a jump marks what is to be masqueraded;
-since v1.36 a Service's chain translates by a map, the mark is set in place and the set ``hairpin-connections`` is there; since v1.37 a
-Service with one endpoint needs no choice. Until v1.33 the rule that masquerades names the port too.
+What differs (pkg/proxy/nftables/proxier.go): until v1.35 a chain an endpoint translates, and a jump in the Service's chain marks what is
+to be masqueraded (until v1.33 for the port alone); since v1.36 a Service's chain translates by a map, one rule of ``services`` marks for
+all of them and the set ``hairpin-connections`` is there; since v1.37 a Service with one endpoint needs no choice. Until v1.32 the
+firewall was asked in ``filter-prerouting``. What these releases wrote is in ``data/kubernetes-…/kube-proxy.tar.zst``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from servicepath.model.addresses import Socket
 from servicepath.model.nft_rules import NftService, NftTable
 
-RELEASES = (31, 34, 36, 37)
+RELEASES = (31, 33, 34, 36, 37)
 LABELS = st.from_regex(r"[a-z]([a-z0-9-]{0,12}[a-z0-9])?|[a-z][a-z0-9-]{61}[a-z]", fullmatch=True)
 WORD = {4: "ip", 6: "ip6"}
 PODS = {4: ("10.42.0.0/16", "10.42.0.0", 16), 6: ("fd00:42::/48", "fd00:42::", 48)}
@@ -115,13 +116,16 @@ class Table:
         self.facts = NftTable(tuple(services), node_ports, refused, ips, None, comments, node_chains, refused_ports, family=version)
 
     def _frame(self) -> None:
-        after = ["filter-prerouting-pre-dnat"] if self.release >= 36 else ["filter-prerouting", "filter-output-post-dnat"]
+        after = ["prerouting-pre-dnat", "output-pre-dnat"] if self.release >= 33 else ["prerouting", "output"]
         for hook in ("nat-prerouting", "nat-output"):
             self.chains[hook] = [_to("jump", "services")]
-        self.chains |= {name: [_to("jump", "firewall-check")] for name in after}
+        self.chains |= {f"filter-{name}": [_to("jump", "firewall-check")] for name in after}
         key = {"concat": [{"payload": {"protocol": WORD[self.version], "field": "daddr"}}, {"meta": {"key": "l4proto"}}]}
         text = f"{WORD[self.version]} daddr . meta l4proto . th dport vmap @service-ips"
-        self.chains["services"] = [(text, [{"vmap": {"key": key, "data": "@service-ips"}}], "")]
+        word, foreign = WORD[self.version], _foreign(self.version)
+        ours = (f"{word} daddr @cluster-ips", [{"match": {"op": "==", "left": key["concat"][0], "right": "@cluster-ips"}}])
+        masquerade = [self._mark(ours, foreign, comment="masquerade clusterIP traffic from outside cluster")] if self.release >= 36 else []
+        self.chains["services"] = [*masquerade, (text, [{"vmap": {"key": key, "data": "@service-ips"}}], "")]
         self.chains["firewall-check"] = []
         self.chains["reject-chain"] = [("reject", [{"reject": {"type": "icmp", "expr": "port-unreachable"}}], "")]
         if self.release < 36:
@@ -136,15 +140,16 @@ class Table:
         word, (cidr, address, length) = WORD[self.version], PODS[self.version]
         source = {"payload": {"protocol": word, "field": "saddr"}}
         pods = {"prefix": {"addr": address, "len": length}}
-        foreign = (f"{word} saddr != {cidr}", [{"match": {"op": "!=", "left": source, "right": pods}}])
+        daddr = {"payload": {"protocol": word, "field": "daddr"}}
+        vip = (f"{word} daddr {port.ip}", [{"match": {"op": "==", "left": daddr, "right": str(port.ip)}}])
         own = (f"{word} saddr {cidr}", [{"match": {"op": "==", "left": source, "right": pods}}])
         named = (f"{port.protocol} dport {port.port}", [{"match": {"op": "==", "left": "…", "right": port.port}}])
         sets = [(prefix, chosen) for prefix, chosen in (("service", port.endpoints), ("local", port.local)) if chosen]
         for prefix, chosen in sets:
-            rules = [self._mark(*([named] if self.release < 34 else []), foreign)] if self.release < 36 else []
+            rules = [self._mark(vip, *([named] if self.release < 34 else []), _foreign(self.version))] if self.release < 36 else []
             self.chains[port.chain(prefix)] = rules + self._choice(port, chosen, source, word)
         if port.endpoints and (port.node_port or port.external_ips):
-            rules = [self._mark(), _to("goto", port.chain("service"))]
+            rules = [self._mark(comment="masquerade"), _to("goto", port.chain("service"))]
             if port.only_local:
                 rules = [
                     _to("goto", port.chain("service"), own, comment="short-circuit pod traffic"),
@@ -229,6 +234,13 @@ class Table:
 def _to(how: str, target: str, *before: tuple[str, list[Any]], comment: str = "") -> Rule:
     text = " ".join([*(part[0] for part in before), f"{how} {target}"])
     return text, [*(each for part in before for each in part[1]), {how: {"target": target}}], comment
+
+
+def _foreign(version: int) -> tuple[str, list[dict[str, Any]]]:
+    """The match of what does not come from a Pod."""
+    word, (cidr, address, length) = WORD[version], PODS[version]
+    source = {"payload": {"protocol": word, "field": "saddr"}}
+    return f"{word} saddr != {cidr}", [{"match": {"op": "!=", "left": source, "right": {"prefix": {"addr": address, "len": length}}}}]
 
 
 def _protocol(port: Port) -> dict[str, Any]:
