@@ -104,6 +104,24 @@ def test_a_route_inside_the_service_cidr_is_a_fault_of_any_type_in_any_reached_t
     assert "route inside the Service CIDR" in str(wrong[0])
 
 
+@pytest.mark.parametrize("refusal", ["Permission denied", "Invalid argument", "Network is unreachable"])
+def test_a_rule_that_refuses_the_service_cidr_is_a_fault_and_hides_no_control(refusal):
+    kind = {"Permission denied": "prohibit", "Invalid argument": "blackhole"}.get(refusal, "unreachable")
+    host = sample.routing(rules=f"50:\tfrom all to 10.43.0.0/16 {kind}\n{sample.RULES}", lookups="")
+    refused = iproute.parse_ip_route_get("", VIP, error_text=f"RTNETLINK answers: {refusal}\n")
+    host = dataclasses.replace(host, lookups={VIP: refused})
+    assert judge_host.routing_silent(host, "master", sample.objects(), VIP) is None
+    wrong = judge_host.judge_no_route("master", host, [VIP], KNOWN)
+    assert [d.problem for d in wrong] == ["refuses unmarked packets to 10.43.0.10", "has no way"]
+
+
+def test_a_rule_that_refuses_some_users_the_service_cidr_is_a_fault_too():
+    rule = "50:\tfrom all to 10.43.0.0/16 uidrange 1234-1234 prohibit\n"
+    assert "50: from all to 10.43.0.0/16" in str(judged(rules=rule + sample.RULES)[0])
+    assert judged(rules=rule.replace("10.43.0.0/16", "10.0.0.0/8") + sample.RULES) == ()
+    assert judged(rules=rule.replace("uidrange 1234-1234", "fwmark 0x1") + sample.RULES) == ()
+
+
 @pytest.mark.parametrize("route", ["10.0.0.0/8 via 192.168.55.2 dev enp1s0", "10.42.0.0/15 via 192.168.55.2 dev enp1s0"])
 def test_a_prefix_wider_than_the_service_cidr_is_legal(route):
     assert judged(routes=sample.ROUTES + route + "\n") == ()

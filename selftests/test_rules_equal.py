@@ -39,12 +39,20 @@ def test_nodes_with_equal_rules_are_equal_whatever_their_order_and_counters():
         ((line(f"-A {SVC} .*-j {SEPS[1]}"), ""), "node1: rules of 10.43.0.10:53/UDP (kube-system/kube-dns:dns/UDP) - differ"),
         ((line(f"-d 10.43.0.10/32 .*-j {SVC}"), ""), "actual: no rule"),
         (("! -s 10.42.0.0/16", "! -s 10.99.0.0/16"), "masquerade from outside 10.99.0.0/16"),
-        (("--to-destination 10.42.1.7:53", "--to-destination 10.42.2.7:53"), "translates to another endpoint than on other nodes"),
+        (("--to-destination 10.42.1.7:53", "--to-destination 10.42.2.7:53"), "does otherwise than on other nodes"),
         (("-d 10.43.0.1/32", "-d 10.43.0.99/32"), "node1: rules of 10.43.0.99:443/TCP (no Service that the API lists)"),
     ],
 )
 def test_a_node_that_is_unlike_the_others_is_named(edit, problem):
     assert problem in explain(judge_equal_rules.judge_equal_rules(three_nodes(save(edit)), API))
+
+
+def test_a_node_that_does_not_mark_an_endpoints_own_packets_is_unlike_the_others():
+    edit = (line(f"-A {SEPS[1]} -s .*"), "")
+
+    said = explain(judge_equal_rules.judge_equal_rules(three_nodes(save(edit)), API))
+
+    assert "marks packets from 10.42.1.7/32, actual: DNAT to 10.42.1.7:53; marks no packets for masquerade" in said
 
 
 def test_a_service_that_changed_meanwhile_is_left_aside_and_no_other():

@@ -12,6 +12,7 @@ from servicepath.model import (
     chain_names,
     expected_endpoints,
     judge_chain_names,
+    judge_equal_rules,
     judge_rules,
     rule_entry,
 )
@@ -113,6 +114,70 @@ def test_what_can_translate_this_packet_is_not(rule):
     before = "[1:60] -A PREROUTING -j KUBE-SERVICES"
 
     assert "can translate" in explain(judged(node_rules((before, f"{rule}\n{before}")))["service-rule"])
+
+
+@pytest.mark.parametrize(
+    ("rule", "leaves"),
+    [
+        ("-A OUTPUT -m owner --uid-owner 1234 -j ACCEPT", True),
+        ("-A OUTPUT -m owner --uid-owner 1234 -j RETURN", True),
+        ("-A OUTPUT -m owner --uid-owner 1234 -g CILIUM_PRE_nat", True),
+        ("-A OUTPUT -s 192.0.2.0/24 -j CILIUM_PRE_nat\n-A CILIUM_PRE_nat -j ACCEPT", True),
+        ("-A OUTPUT -m mark ! --mark 0x1 -j RETURN", True),
+        ("-A OUTPUT -m mark --mark 0x0/0x1 -j RETURN", True),
+        ("-A OUTPUT -m mark --mark 0x1/0x1 -j RETURN", False),
+        ("-A OUTPUT -j CILIUM_PRE_nat\n-A CILIUM_PRE_nat -s 192.0.2.0/24 -j RETURN", False),
+        ("-A OUTPUT -o lo -j RETURN", False),
+        ("-A OUTPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT", False),
+        ("-A OUTPUT -m conntrack --ctstate NEW -m owner --uid-owner 1234 -j ACCEPT", True),
+        ("-A OUTPUT -m owner --uid-owner 1234 -j LOG", False),
+    ],
+)
+def test_what_lets_some_packets_go_on_before_kube_services_is_named(rule, leaves):
+    before = "[9:540] -A OUTPUT -j KUBE-SERVICES"
+
+    said = explain(judged(node_rules((before, f"{rule}\n{before}"))).get("service-rule", ()))
+
+    assert ("lets some packets go on before KUBE-SERVICES sees them" in said) is leaves
+    assert bool(said) is leaves
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        ("-A SEP -j RETURN", "ends the packet's way before it is translated"),
+        ("-A SEP -p udp -j REDIRECT --to-ports 5353", "ends the packet's way before it is translated"),
+        ("-A SEP -s 192.0.2.0/24 -j ACCEPT", "lets some packets go before they are translated"),
+        ("-A SEP -j LOG --log-prefix x", None),
+        ("-A SEP -j MARK --set-xmark 0x8/0x8", None),
+    ],
+)
+def test_what_stands_before_an_endpoints_translation_counts(rule, problem):
+    dnat = f"[1:77] -A {SEPS[1]} -p udp"
+    edit = (dnat, f"{rule.replace('SEP', SEPS[1])}\n{dnat}")
+
+    found = judged(node_rules(edit))
+    nodes = {"node0": node_rules(), "node1": node_rules(edit), "node2": node_rules()}
+    unlike = explain(judge_equal_rules.judge_equal_rules(nodes, API))
+
+    assert problem is None or problem in explain(found["endpoint-dnat"])
+    assert problem is not None or not found
+    assert ("does otherwise than on other nodes" in unlike) is bool(problem)
+
+
+def test_a_translation_of_some_packets_only_is_none():
+    edit = (f"-A {SEPS[0]} -p udp -j DNAT", f"-A {SEPS[0]} -p udp -m mark --mark 0x0/0xff -j DNAT")
+
+    assert "translates only some packets" in explain(judged(node_rules(edit))["endpoint-dnat"])
+
+
+def test_a_rule_of_kube_services_for_some_packets_takes_nothing_from_the_others():
+    front = "[3:231] -A KUBE-SERVICES -d 10.43.0.10/32"
+
+    found = judged(node_rules((front, f"[0:0] -A KUBE-SERVICES -s 192.0.2.0/24 -j RETURN\n{front}")))
+
+    assert list(found) == ["service-rule"]
+    assert "has several rules for 10.43.0.10:53/UDP - expected: one, to KUBE-SVC" in explain(found["service-rule"])
 
 
 def test_a_match_tells_no_some_and_yes():

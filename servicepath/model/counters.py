@@ -81,7 +81,7 @@ def counter_deltas(before: Ruleset, after: Ruleset, walk: ServiceWalk) -> Counte
     then = {choice.chain: choice for choice in second.choices}
     synced = synced_between(before, after)
     return CounterGrowth(
-        service=synced or _total(second.service_rules[:1]) - _total(first.service_rules[:1]),
+        service=synced or _front(second) - _front(first),
         masquerade=_masquerade_growth(first.masquerade_rule, second.masquerade_rule, synced),
         chain=_total(_jumps(second)) - _total(_jumps(first)),
         endpoints=_total(second.sep_rules) - _total(first.sep_rules),
@@ -126,6 +126,10 @@ def by_other_ways(before: Ruleset, after: Ruleset, walk: ServiceWalk) -> tuple[C
             return Disturbed(f"the other ways to {own} were written anew between the readings")
         grown.append(second - first)
     return grown[0], grown[1]
+
+
+def _front(walk: ServiceWalk) -> Counter:
+    return _total((walk.service_rule,) if walk.service_rule else ())
 
 
 def _is_front(rule: Rule, walk: ServiceWalk) -> bool:

@@ -125,10 +125,22 @@ def _translates(
     lines = tuple(rule.raw for rule in rules) or (seen.choice.jump.raw,)
     own = names.get(seen.choice.chain)
     wanted = str(own) if own else f"one of {_listed(expected.sockets)}"
+    if seen.proof == "rule" and seen.choice.unreached:
+        taking = tuple(rule for rule in seen.choice.strange if rule.target != "DNAT")
+        actual = f"{taking[0].target}, and packets never come to the translation"
+        lines = (*(rule.raw for rule in taking), *lines)
+        yield Difference(subject, "ends the packet's way before it is translated", f"DNAT to {wanted}", actual, lines)
+        return
     if seen.proof == "rule" and (len(rules) != 1 or seen.socket is None):
         actual = ", ".join(f"DNAT to {rule.to_destination}" for rule in rules) or "no DNAT rule"
         yield Difference(subject, "does not translate to one endpoint", wanted, actual, lines)
         return
+    for rule in seen.choice.strange if seen.proof == "rule" else ():
+        if rule.target == "DNAT":
+            yield Difference(subject, "translates only some packets", f"DNAT to {wanted} without a condition", rule.raw, (rule.raw,))
+        else:
+            problem = "lets some packets go before they are translated"
+            yield Difference(subject, problem, f"nothing but DNAT to {wanted}", str(rule.target), (rule.raw, *lines))
     if seen.socket not in expected.sockets:
         yield Difference(subject, "translates to what is no serving endpoint", wanted, str(seen.socket), lines)
     elif own is not None and own != seen.socket:

@@ -12,7 +12,7 @@ from .difference import Difference
 from .nft_rules import NftTable
 from .rules import Net, Rule, Ruleset
 from .rules_alike import Alike
-from .service_rules import NodeRules, ServiceWalk
+from .service_rules import Choice, NodeRules, ServiceWalk
 from .services import ClusterObjects
 
 Frontend = tuple[IPAddress, str, int]
@@ -185,21 +185,41 @@ def _unlike(
 
 
 def _translations(frontend: Frontend, name: str, walks: Mapping[str, ServiceWalk]) -> Iterator[Difference]:
-    """The same chain must translate alike; a node whose tool could not print the target says nothing about it."""
-    seen: dict[str, dict[str | None, Rule]] = {}
+    """The same endpoint's chain must do alike; a node whose tool could not print the target says nothing about it."""
+    seen: dict[str, dict[tuple[object, ...], Choice]] = {}
     for node, walk in walks.items():
         for choice in walk.choices:
-            for rule in choice.dnat if choice.told else ():
-                first = seen.setdefault(choice.chain, {}).setdefault(rule.to_destination, rule)
-                if len(seen[choice.chain]) > 1 and first is rule:
-                    other = next(iter(seen[choice.chain].values()))
-                    yield Difference(
-                        f"{node}: {choice.chain} of {frontend[0]}:{frontend[2]}/{frontend[1].upper()} ({name})",
-                        "translates to another endpoint than on other nodes",
-                        str(other.to_destination),
-                        str(rule.to_destination),
-                        (other.raw, rule.raw),
-                    )
+            if not (choice.told and choice.seen):
+                continue
+            first = seen.setdefault(choice.chain, {}).setdefault(_doing(choice), choice)
+            if len(seen[choice.chain]) > 1 and first is choice:
+                other = next(iter(seen[choice.chain].values()))
+                yield Difference(
+                    f"{node}: {choice.chain} of {frontend[0]}:{frontend[2]}/{frontend[1].upper()} ({name})",
+                    "does otherwise than on other nodes",
+                    _said(other),
+                    _said(choice),
+                    tuple(rule.raw for each in (other, choice) for rule in _rules(each)),
+                )
+
+
+def _rules(choice: Choice) -> tuple[Rule, ...]:
+    return tuple(dict.fromkeys((*((choice.hairpin,) if choice.hairpin else ()), *choice.strange, *choice.dnat)))
+
+
+def _doing(choice: Choice) -> tuple[object, ...]:
+    """What the chain does: whom it marks for masquerade, where it sends to, and what else stands there."""
+    hairpin = (choice.hairpin.source, choice.hairpin.other) if choice.hairpin else None
+    return (hairpin, tuple(rule.to_destination for rule in choice.dnat), tuple(rule.meaning for rule in choice.strange))
+
+
+def _said(choice: Choice) -> str:
+    """What the chain does, in words."""
+    targets = ", ".join(f"DNAT to {rule.to_destination}" for rule in choice.dnat) or "no DNAT"
+    source = choice.hairpin.source if choice.hairpin else None
+    marks = f"marks packets from {source.network if source else 'anywhere'}" if choice.hairpin else "marks no packets for masquerade"
+    others = f"; {len(choice.strange)} rules of others" if choice.strange else ""
+    return f"{targets}; {marks}{others}"
 
 
 def _bare(line: str) -> str:

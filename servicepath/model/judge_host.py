@@ -21,6 +21,9 @@ _KNOWN_HOLDERS = {
 }
 _SSH_PORT = 22
 
+# Kinds of routes and routing rules by which the kernel says that there is no way.
+_REFUSED = ("unreachable", "blackhole", "prohibit")
+
 
 def judge_no_interface(place: str, interfaces: Iterable[Interface], vips: Iterable[IPAddress]) -> tuple[Difference, ...]:
     """No interface, up or down, holds one of the ClusterIPs.
@@ -110,6 +113,17 @@ def _judge_routes_to(place: str, routing: HostRouting, vip: IPAddress, network: 
         )
         for route in inside
     ]
+    wrong += [
+        Difference(
+            f"{place}: routing rule {rule.priority}",
+            f"refuses unmarked packets to {vip}",
+            f"no rule for the Service CIDR ({network})",
+            str(rule),
+            (str(rule),),
+        )
+        for rule in routing.refusing(vip)
+        if rule.destination is not None and not rule.negated and network.holds(rule.destination)
+    ]
     return (*wrong, *_judge_lookup(place, routing, vip, network))
 
 
@@ -120,6 +134,8 @@ def routing_silent(routing: HostRouting, node: str, objects: ClusterObjects, vip
     """
     if vip not in routing.lookups:
         return f"the kernel was not asked for its way to {vip}"
+    if routing.lookups[vip].type in _REFUSED:
+        return None  # nothing is absent: the kernel itself says that there is no way, and may name a rule before all tables
     reachable = [route.destination for route in routing.reachable_routes(vip)]
     others = [cidr for n in objects.cilium_nodes if n.name != node for cidr in n.pod_cidrs if cidr.version == vip.version]
     own = [cidr for n in objects.cilium_nodes if n.name == node for cidr in n.pod_cidrs if cidr.version == vip.version]
@@ -141,7 +157,7 @@ def _judge_lookup(place: str, routing: HostRouting, vip: IPAddress, network: Ser
     if lookup is None:
         return ()  # the control says so
     evidence = (str(lookup), *([] if best is None else [str(best)]))
-    if lookup.type in ("unreachable", "blackhole", "prohibit"):
+    if lookup.type in _REFUSED:
         # Routing comes before the OUTPUT chain: without a route a host process fails before anything is translated.
         return (Difference(subject, "has no way", "a route, usually the default", f"{lookup.type}: {lookup.raw}", evidence),)
     if lookup.type != "unicast":

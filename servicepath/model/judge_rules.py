@@ -87,6 +87,14 @@ def _entry(place: str, entry: Entry, walk: ServiceWalk, hook: tuple[str, ...]) -
             ", ".join(f"{rule.target} in {rule.chain}" for rule in entry.before),
             tuple(rule.raw for rule in (*entry.before, *((entry.rule,) if entry.rule else ()))),
         )
+    if entry.leaving:
+        yield Difference(
+            subject,
+            f"lets some packets go on before {SERVICES} sees them",
+            f"a jump to {SERVICES} that every packet to {walk.ip} takes",
+            ", ".join(f"{rule.target} in {rule.chain} takes some of them" for rule in entry.leaving),
+            tuple(rule.raw for rule in (*entry.leaving, *((entry.rule,) if entry.rule else ()))),
+        )
     if entry.rule or not walk.complete:
         return
     expected = f"a jump to {SERVICES} that every packet to {walk.ip} takes"
@@ -113,7 +121,7 @@ def _leading(place: str, port: ServicePort, walk: ServiceWalk, expected: Expecte
     if len(walk.service_rules) > 1:
         actual = ", ".join(str(rule.target) for rule in walk.service_rules)
         yield Difference(f"{place}: {SERVICES}", f"has several rules for {frontend}", f"one, to {names[0]}", actual, lines)
-    for rule in walk.service_rules[:1]:
+    for rule in (walk.service_rule,) if walk.service_rule else ():
         if rule.target not in names:
             yield Difference(
                 f"{place}: {SERVICES}", f"leads {frontend} to another chain", names[0], str(rule.target), (rule.raw,)

@@ -60,6 +60,10 @@ class HostRouting:
                 break
         return tuple(tables) if self._rules(destination.version) else _INITIAL_TABLES
 
+    def refusing(self, destination: IPAddress) -> tuple[RoutingRule, ...]:
+        """The rules that end the lookup of some unmarked packet to the destination without a way."""
+        return tuple(rule for rule, _ in self._walk(destination) if rule.action in _FINAL_ACTIONS)
+
     def reachable_routes(self, destination: IPAddress) -> tuple[Route, ...]:
         """All routes of the destination's family in the tables that an unmarked packet to it reaches."""
         tables = set(self.reachable_tables(destination))

@@ -18,6 +18,9 @@ HOOKS = ("OUTPUT", "PREROUTING")
 _TRANSLATING = frozenset({"DNAT", "REDIRECT", "NETMAP"})
 _ENDING = frozenset({"ACCEPT", "DROP", "REJECT", "QUEUE", "NFQUEUE"})
 
+# Targets after which the packet goes on to the next rule of the chain.
+PASSING = frozenset({"MARK", "CONNMARK", "LOG", "NFLOG", "TRACE", "ULOG", "AUDIT", "CONNSECMARK", "SECMARK"})
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Packet:
@@ -50,6 +53,7 @@ class Entry:
         conditional: jumps to KUBE-SERVICES that only some packets take.
         before: rules that translate, stand before the jump and can match the packet.
         stopped: the rule that ends every such packet's way before the jump.
+        leaving: rules that end the way of some of them before it: those never come to KUBE-SERVICES.
     """
 
     hook: str
@@ -57,6 +61,7 @@ class Entry:
     conditional: tuple[Rule, ...]
     before: tuple[Rule, ...]
     stopped: Rule | None
+    leaving: tuple[Rule, ...] = ()
 
 
 def match(rule: Rule, packet: Packet, *, by_chance: bool = True) -> Match:
@@ -74,6 +79,8 @@ def match(rule: Rule, packet: Packet, *, by_chance: bool = True) -> Match:
         return Match.NO
     if rule.destination is not None and (packet.ip in rule.destination.network) is rule.destination.negated:
         return Match.NO
+    if "lo" in (rule.in_interface, rule.out_interface):
+        return Match.NO  # and so it goes neither out nor in by loopback
     if rule.in_interface is not None and packet.hook == "OUTPUT":
         return Match.NO
     if rule.out_interface is not None and packet.hook == "PREROUTING":
@@ -85,6 +92,22 @@ def match(rule: Rule, packet: Packet, *, by_chance: bool = True) -> Match:
     if (by_chance and rule.probability is not None) or (rule.other and _conditions(rule)):
         return Match.SOME
     return Match.YES
+
+
+def narrowed(rule: Rule) -> bool:
+    """True for a rule of an endpoint's chain that takes only some of its packets, which are all of one protocol.
+
+    ``recent --set`` remembers and always takes; what the tool could not print is no condition that was seen.
+    """
+    nets = (rule.source, rule.destination, rule.in_interface, rule.out_interface, rule.dport, rule.probability)
+    if any(part is not None for part in nets) or rule.dst_type_local or rule.affinity == "rcheck":
+        return True
+    return bool(rule.other) and not rule.unreadable and _conditions(rule)
+
+
+def unconditional(rule: Rule) -> bool:
+    """True for a rule that takes every packet of its protocol."""
+    return rule.affinity is None and not narrowed(rule)
 
 
 def _conditions(rule: Rule) -> bool:
@@ -108,8 +131,10 @@ _TARGET_OPTIONS: dict[str, frozenset[str]] = {
 
 
 def _other_excludes(words: tuple[str, ...], packet: Packet) -> bool:
-    """True when a list of ports or a range, which the model keeps as words, leaves the packet's port out."""
+    """True when a list of ports or a range, which the model keeps as words, leaves the packet's port out, or a state a first packet."""
     for option, value in itertools.pairwise(words):
+        if option in ("--ctstate", "--state") and "!" not in words and not _FIRST.intersection(value.split(",")):
+            return True
         if option in ("--dport", "--dports", "--destination-ports"):
             listed = any(_holds(part, packet.port) for part in value.split(","))
             at = words.index(option)
@@ -117,6 +142,19 @@ def _other_excludes(words: tuple[str, ...], packet: Packet) -> bool:
             if listed is negated:
                 return True
     return False
+
+
+def _wants_a_mark(words: tuple[str, ...]) -> bool:
+    """True for a match of marked packets alone."""
+    for option, value in itertools.pairwise(words):
+        if option == "--mark" and "!" not in words:
+            wanted, _, mask = value.partition("/")
+            return int(wanted, 0) & (int(mask, 0) if mask else 0xFFFFFFFF) != 0
+    return False
+
+
+# The state of a connection's first packet, and nat tables see no other; RELATED is one that another connection announced.
+_FIRST = frozenset({"NEW"})
 
 
 def _holds(part: str, port: int) -> bool:
@@ -130,7 +168,7 @@ def find_entry(ruleset: Ruleset, packet: Packet) -> Entry:
     """Follow the packet from its hook in the nat table until it is sure to be in KUBE-SERVICES."""
     search = _Search(ruleset, packet)
     search.walk(packet.hook, True, ())
-    return Entry(packet.hook, search.found, tuple(search.conditional), tuple(search.before), search.stopped)
+    return Entry(packet.hook, search.found, tuple(search.conditional), tuple(search.before), search.stopped, tuple(search.leaving))
 
 
 class _Search:
@@ -140,6 +178,7 @@ class _Search:
         self.stopped: Rule | None = None
         self.conditional: list[Rule] = []
         self.before: list[Rule] = []
+        self.leaving: list[Rule] = []
 
     def walk(self, chain: str, sure: bool, through: tuple[str, ...]) -> bool:
         """Go through a chain; True when every packet's way has ended in it."""
@@ -151,11 +190,20 @@ class _Search:
             if rule.target == "RETURN":
                 if taken is Match.YES:
                     return False
+                if not through:  # back from another chain a packet goes on in the hook; back from the hook it is past it
+                    self._leave(rule)
             elif self._ends(rule, certain) or self._jumps(rule, certain, (*through, chain)):
                 return True
-            elif rule.goto and certain:
+            elif rule.goto and taken is Match.YES:
                 return False
+            elif rule.goto and not through and rule.target != SERVICES:
+                self._leave(rule)
         return False
+
+    def _leave(self, rule: Rule) -> None:
+        """Note a rule that ends the way of some packets; those with a mark are somebody's own already (a proxy's, Cilium's)."""
+        if not _wants_a_mark(rule.other):
+            self.leaving.append(rule)
 
     def _ends(self, rule: Rule, certain: bool) -> bool:
         if rule.target == SERVICES:
@@ -168,6 +216,8 @@ class _Search:
             self.before.append(rule)
         elif rule.target not in _ENDING:
             return False
+        elif not certain:
+            self._leave(rule)
         if certain:
             self.stopped = rule
         return certain

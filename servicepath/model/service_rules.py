@@ -7,7 +7,7 @@ rule stands in KUBE-SERVICES, is read, too.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from . import rule_entry
 from .addresses import IPAddress, Socket
@@ -66,6 +66,8 @@ class Choice:
         seen: whether the endpoint's chain is in the text at all; an excerpt may leave it out.
         hairpin: the endpoint's own packets are marked for masquerade by this rule.
         dnat: the rules that translate.
+        strange: rules of the chain that keep packets from the translation, or may: what ends their way before it, and a
+            translation that takes only some of them.
     """
 
     chain: str
@@ -74,6 +76,7 @@ class Choice:
     seen: bool
     hairpin: Rule | None
     dnat: tuple[Rule, ...]
+    strange: tuple[Rule, ...] = ()
 
     @property
     def told(self) -> bool:
@@ -82,8 +85,13 @@ class Choice:
 
     @property
     def socket(self) -> Socket | None:
-        """Where the one DNAT rule sends to; None when there is none, more than one, or it could not be told."""
-        return self.dnat[0].socket if len(self.dnat) == 1 else None
+        """Where the one DNAT rule sends to; None when there is none, more than one, nothing reaches it, or it could not be told."""
+        return self.dnat[0].socket if len(self.dnat) == 1 and not self.unreached else None
+
+    @property
+    def unreached(self) -> bool:
+        """True when a rule before the translation takes every packet."""
+        return any(rule.target != "DNAT" and rule_entry.unconditional(rule) for rule in self.strange)
 
     @property
     def commented(self) -> Socket | None:
@@ -128,8 +136,8 @@ class ServiceWalk:
 
     @property
     def service_rule(self) -> Rule | None:
-        """The rule of KUBE-SERVICES that decides."""
-        return self.service_rules[0] if self.service_rules else None
+        """The rule of KUBE-SERVICES that leads to the Service's chain."""
+        return next((rule for rule in self.service_rules if rule.target == self.chain), None)
 
     @property
     def sep_rules(self) -> tuple[Rule, ...]:
@@ -149,7 +157,8 @@ class ServiceWalk:
     @property
     def way_in(self) -> tuple[str, ...]:
         """The lines from the hooks to the Service's chain, or to the refusal in filter."""
-        rules = [rule for entry in self.entries for rule in (*entry.before, entry.stopped, *entry.conditional, entry.rule) if rule]
+        parts = ((*entry.before, *entry.leaving, entry.stopped, *entry.conditional, entry.rule) for entry in self.entries)
+        rules = [rule for part in parts for rule in part if rule]
         old = (self.masquerade_rule,) if self.masquerade_rule and self.masquerade_rule.chain == SERVICES else ()
         return _raw((*rules, *old, *self.service_rules, *(self.filter_entries if self.refusals else ()), *self.refusals))
 
@@ -162,7 +171,7 @@ class ServiceWalk:
     @property
     def translating(self) -> tuple[str, ...]:
         """The lines of the endpoints' chains."""
-        return _raw(rule for choice in self.choices for rule in (choice.hairpin, *choice.dnat) if rule)
+        return _raw(rule for choice in self.choices for rule in (choice.hairpin, *choice.strange, *choice.dnat) if rule)
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -192,7 +201,9 @@ def walk_from_services(ruleset: Ruleset, ip: IPAddress, protocol: str, port: int
     """Follow it from KUBE-SERVICES on, without asking how it comes there: for questions about all Services at once."""
     packet = Packet(ip, protocol.lower(), port, "OUTPUT")
     leading, masquerade = _in_services(ruleset, packet)
-    chain = leading[0].target if leading else None
+    # What stands before and takes only some packets leaves the others to the first rule that takes them all.
+    deciding = next((rule for rule in leading if rule_entry.match(rule, packet) is Match.YES), leading[0] if leading else None)
+    chain = deciding.target if deciding else None
     in_chain, affinity, choices, strange = _in_chain(ruleset, chain, packet)
     refusing = ruleset.services_rules("filter", ip, protocol, port)
     refusals = (rule for rule in refusing if rule.target in REFUSING and rule_entry.match(rule, packet) is not Match.NO)
@@ -266,4 +277,17 @@ def _choice(ruleset: Ruleset, jump: Rule, share: float) -> Choice:
         seen=bool(rules) or ruleset.complete,
         hairpin=next((rule for rule in rules if rule.target == MARK_MASQUERADE), None),
         dnat=tuple(rule for rule in rules if rule.target == "DNAT"),
+        strange=tuple(_keeping_from_dnat(rules)),
     )
+
+
+def _keeping_from_dnat(rules: tuple[Rule, ...]) -> Iterator[Rule]:
+    """Rules of an endpoint's chain before its translation after which a packet may not come to it; and a conditional translation."""
+    for rule in rules:
+        if rule.target == "DNAT":
+            if rule_entry.narrowed(rule):
+                yield rule
+                continue
+            return
+        if rule.target is not None and rule.target != MARK_MASQUERADE and rule.target not in rule_entry.PASSING:
+            yield rule
