@@ -77,6 +77,16 @@ def test_rules_are_current_when_they_lead_where_the_endpoints_are():
     assert modes.rules_current([(sockets("10.42.0.5"), sockets("10.42.0.6"))]) is False
 
 
+def test_where_the_services_under_test_have_no_endpoint_another_one_tells_whether_the_rules_are_current():
+    nothing, five = (frozenset(), frozenset()), sockets("10.0.0.5")
+    right, stale = (five, five), (five, sockets("10.0.0.6"))
+    assert modes.rules_current([], [right]) is True
+    assert modes.rules_current([nothing], [right]) is True
+    assert modes.rules_current([nothing], [stale]) is False
+    assert modes.rules_current([right], [stale]) is True
+    assert modes.rules_current([(frozenset(), sockets("10.42.0.5"))], [right]) is None
+
+
 @pytest.mark.parametrize(
     ("name", "word"),
     [

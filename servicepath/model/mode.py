@@ -93,13 +93,22 @@ def found_mode(
     return Mode(proxy_mode, rules_current, replacement(status), status.socket_lb, cluster_ip, status.routing, status.tunnel)
 
 
-def rules_current(reached: Iterable[tuple[frozenset[Socket], frozenset[Socket]]]) -> bool | None:
+def rules_current(
+    reached: Iterable[tuple[frozenset[Socket], frozenset[Socket]]], control: Iterable[tuple[frozenset[Socket], frozenset[Socket]]] = ()
+) -> bool | None:
     """Whether kube-proxy's rules follow the endpoints, by pairs of (where a Service's rules lead, what should serve).
+
+    Args:
+        reached: of the Services under test.
+        control: of a Service that is sure to have endpoints (default/kubernetes), which tells where those under test cannot: they
+            are headless, or nothing serves them.
 
     Returns:
         None when no Service has rules that lead anywhere; False when one leads elsewhere.
     """
     pairs = tuple(reached)
+    if not any(sockets or serving for sockets, serving in pairs):
+        pairs = tuple(control)
     if not any(sockets for sockets, _ in pairs):
         return None
     return all(sockets == serving for sockets, serving in pairs)
