@@ -8,6 +8,7 @@ from lab.errors import LabError
 from lab.faults import catalogue, check, compare, document
 from lab.faults.catalogue import ALL, Fault, Step, Turned, load
 from lab.faults.suite import Judged
+from lab.progress import Progress
 from lab.topology import load as load_topology
 from selftests.test_lint import CONCLUSIONS
 
@@ -121,6 +122,24 @@ def test_a_result_counts_as_long_as_the_fault_is_the_same(tmp_path):
 
     assert results.get(fault(FAILS)) == check.Result("one", (), tuple(run("failed", "has a route")[:1]))
     assert results.get(fault()) is None
+
+
+@pytest.mark.parametrize("left", ["", "{", "[]", "null", '{"key": "of another version"}', "\xff"])
+def test_what_a_crash_or_another_version_left_is_no_result(left, tmp_path):
+    (tmp_path / "one.json").write_bytes(left.encode("latin-1"))
+    results = check.Results(tmp_path)
+
+    assert results.get(fault(FAILS)) is None
+    results.keep(fault(FAILS), check.Result("one", (), ()))
+    assert results.get(fault(FAILS)) == check.Result("one", (), ())
+    assert [path.name for path in tmp_path.iterdir()] == ["one.json"]
+
+
+def test_a_fault_that_is_still_applied_and_that_the_catalogue_has_no_more_is_named(monkeypatch):
+    monkeypatch.setattr(check.actions, "applied", lambda: {"of-another-version": {}})
+
+    with pytest.raises(LabError, match="no fault named 'of-another-version'"):
+        check.clear(None, Progress())
 
 
 def test_a_result_is_of_other_sources_when_one_of_them_changes(tmp_path):

@@ -112,6 +112,17 @@ def load(folder: Path = FOLDER) -> dict[str, Fault]:
     return faults
 
 
+def named(name: str, faults: dict[str, Fault]) -> Fault:
+    """Return a fault by name.
+
+    Raises:
+        LabError: there is none.
+    """
+    if name not in faults:
+        raise LabError(f"no fault named {name!r}: python -m lab fault list")
+    return faults[name]
+
+
 def _fault(name: str, said: Any, path: Path) -> Fault:
     where = f"{path.name}: {name}"
     _only(where, said, *_KEYS)

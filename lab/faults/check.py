@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lab.errors import LabError
 from lab.faults import actions, compare, setups, suite
-from lab.faults.catalogue import Fault, load
+from lab.faults.catalogue import Fault, load, named
 from lab.faults.compare import Healthy
 from lab.faults.suite import Judged
 from lab.paths import PROJECT, cache
@@ -45,12 +45,12 @@ class Results:
         self._tree = tree()
 
     def get(self, fault: Fault) -> Result | None:
-        """The fault's result, if it is one of these very sources."""
+        """The fault's result, if it is one of these very sources; what another version or a crash has left there is none."""
         try:
             kept = json.loads((self.folder / f"{fault.name}.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
             return None
-        if kept["key"] != self._key(fault):
+        if not isinstance(kept, dict) or kept.get("key") != self._key(fault):
             return None
         return Result(fault.name, tuple(kept["wrong"]), tuple(Judged(**{**each, "see": tuple(each["see"])}) for each in kept["red"]))
 
@@ -58,7 +58,9 @@ class Results:
         """Keep a fault's result."""
         self.folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"key": self._key(fault), **dataclasses.asdict(result)}, indent=1, ensure_ascii=False)
-        (self.folder / f"{fault.name}.json").write_text(text + "\n", encoding="utf-8")
+        partial_file = self.folder / f"{fault.name}.partial"
+        partial_file.write_text(text + "\n", encoding="utf-8")
+        partial_file.replace(self.folder / f"{fault.name}.json")
 
     def _key(self, fault: Fault) -> str:
         text = " ".join(step.do for step in fault.steps)
@@ -149,7 +151,7 @@ def clear(topology: Topology, progress: Progress) -> None:
     """Revert what an interrupted run has left applied."""
     for name in reversed(actions.applied()):
         progress.say(f"{name} is still applied: reverting it")
-        actions.revert(load()[name], topology)
+        actions.revert(named(name, load()), topology)
 
 
 def all_green(what: str, progress: Progress, only: Sequence[str] = (), record: Path | None = None) -> Healthy:

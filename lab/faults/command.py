@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 
 from lab import topology
-from lab.errors import LabError
 from lab.faults import actions, check, document
-from lab.faults.catalogue import Fault, load
+from lab.faults.catalogue import load, named
 from lab.locking import only_one
 from lab.progress import Progress
 
@@ -31,17 +30,6 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     checking.add_argument("--together", action="store_true", help="see that all is green again after the last fault alone")
     checking.add_argument("--record-to", metavar="DIR", type=Path, help="record every run in this folder, by the fault's name")
     checking.set_defaults(run=_check)
-
-
-def named(name: str, faults: dict[str, Fault]) -> Fault:
-    """Return a fault by name.
-
-    Raises:
-        LabError: there is none.
-    """
-    if name not in faults:
-        raise LabError(f"no fault named {name!r}: python -m lab fault list")
-    return faults[name]
 
 
 def _list(_: argparse.Namespace) -> int:
