@@ -268,6 +268,14 @@ def test_past_its_deadline_a_fleet_asks_nothing_and_says_so(ssh, sockets):
     assert not ssh.calls()
 
 
+def test_what_undoes_a_change_is_asked_though_the_time_is_up(ssh, sockets):
+    fleet = Fleet({"a": SshChannel("a", "a", SshLogin(), sockets)}, Deadline.starting_now(-1))
+
+    fleet.run_one("a", HELLO, phase="outage-end", undoing=True)
+
+    assert ssh.calls()
+
+
 def test_a_batch_gets_no_more_time_than_is_left(ssh, sockets):
     ssh.behave("sleep 60 & wait")
     fleet = Fleet({"a": SshChannel("a", "a", SshLogin(), sockets)}, Deadline.starting_now(0.6))

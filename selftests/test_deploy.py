@@ -7,6 +7,9 @@ import subprocess
 import sys
 
 import pytest
+import yaml
+
+from servicepath.nightly import history, night, webhook
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DEPLOY = ROOT / "deploy"
@@ -71,6 +74,37 @@ def test_the_script_that_ci_calls_leaves_the_reports_and_the_status(tmp_path):
 
     assert done.returncode == 3, done.stderr
     assert {path.name for path in (copy / "reports").iterdir()} == {"pytest.log", "history.html"}
+
+
+def yaml_of(file):
+    return yaml.safe_load((DEPLOY / file).read_text())
+
+
+def test_github_keeps_the_nights_whatever_became_of_this_one_and_each_attempts_own():
+    steps = yaml_of("github-actions.yml")["jobs"]["nightly"]["steps"]
+    (restore,) = (step for step in steps if step.get("uses", "").startswith("actions/cache/restore@"))
+    (save,) = (step for step in steps if step.get("uses", "").startswith("actions/cache/save@"))
+    (run,) = (step for step in steps if step.get("run") == "sh deploy/ci.sh")
+
+    assert steps.index(restore) < steps.index(run) < steps.index(save)
+    assert save["if"] == "always()"
+    assert save["with"] == {key: restore["with"][key] for key in ("path", "key")}
+    assert "${{ github.run_id }}-${{ github.run_attempt }}" in save["with"]["key"]
+    assert save["with"]["key"].startswith(restore["with"]["restore-keys"])
+    assert not any(step.get("uses", "").startswith("actions/cache@") for step in steps)
+
+
+def test_gitlab_keeps_the_nights_whatever_became_of_this_one():
+    assert yaml_of("gitlab-ci.yml")["servicepath"]["cache"] == {"key": "servicepath", "paths": ["state/"], "when": "always"}
+
+
+def test_a_stopped_unit_has_time_to_undo_and_to_keep_the_night():
+    unit = (DEPLOY / "systemd" / "servicepath-nightly.service").read_text()
+    seconds = {key: 60 * int(minutes) for key, minutes in re.findall(r"^Timeout(\w+)Sec=(\d+)min$", unit, re.MULTILINE)}
+
+    assert re.search("^KillMode=mixed$", unit, re.MULTILINE)  # the signal is the nightly's, not the suite's and its ssh's
+    assert seconds["Stop"] >= night.GRACE + history.BUSY + webhook.TIMEOUT
+    assert seconds["Start"] > 1800 + 2 * 600 + night.GRACE
 
 
 def test_the_ci_examples_publish_junit_and_html_and_call_the_script():

@@ -1,18 +1,21 @@
 """The nights: a week of them in the history, and a history file that is locked, full, damaged or of another schema."""
 
+import contextlib
 import dataclasses
 import html.parser
 import itertools
 import pathlib
 import re
+import shutil
 import sqlite3
+import time
 
 import pytest
-from comparison_sample import PATH, baseline, with_fact, with_outcome
+from comparison_sample import PATH, baseline, with_case, with_fact, with_outcome
 
 from servicepath.model.baseline import Identity, Timing
 from servicepath.model.history import History, Outcome, Pace, Strip, Trend
-from servicepath.nightly import history
+from servicepath.nightly import history, retention
 from servicepath.nightly.history import HistoryError
 from servicepath.nightly.night import BASELINE, Night
 from servicepath.nightly.retention import Keep
@@ -286,11 +289,131 @@ def test_a_migration_that_breaks_leaves_the_file_as_it_was(tmp_path, monkeypatch
         assert history.names(db) == {"2026-12-01T020000Z"}
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("UPDATE night SET versions = 'no JSON'", "expected versions as a JSON object of texts, found 'no JSON'"),
+        ("UPDATE night SET versions = '[1]'", "expected versions as a JSON object of texts"),
+        ("UPDATE night SET versions = '{\"Cilium\": 1}'", "expected versions as a JSON object of texts"),
+        (f"UPDATE night SET versions = '{'[' * 100000}'", "expected versions as a JSON object of texts"),
+        ("UPDATE night SET status = 'good'", "expected a status (one of 0, 3, 4), found 'good'"),
+        ("UPDATE night SET started = x'00ff'", "expected text, found b'"),
+        ("UPDATE night SET started = CAST(x'ff' AS TEXT)", "expected UTF-8 text"),
+        ("UPDATE night SET name = x'00'", "expected text, found b'"),
+        ("UPDATE verdict SET outcome = 'perhaps'", "expected an outcome (one of failed, error, passed, skipped), found 'perhaps'"),
+        ("UPDATE verdict SET outcome = 7", "expected an outcome"),
+        ("UPDATE verdict SET case_ = x'ff' || case_", "expected UTF-8 text"),
+        ("UPDATE conclusion SET id = x'ff' WHERE place = 0", "expected text, found b'"),
+        ("UPDATE timing SET median = 'slow'", "expected seconds, found 'slow'"),
+        ("UPDATE timing SET high = 9e999", "expected seconds, found inf"),
+    ],
+)
+def test_a_value_that_is_none_of_ours_is_one_line_and_the_nights_verdict_stays(state, change, said):
+    runs = week()
+    state.remember(night(state, 1, runs[0]))
+    with contextlib.closing(sqlite3.connect(state.history)) as db:
+        db.execute(change)
+        db.commit()
+    spoilt = state.history.read_bytes()
+
+    status, line, _, troubles = state.remember(night(state, 4, runs[3]))
+
+    assert (status, "newly broken: pod-answers (worker1)" in line) == (4, True)
+    assert len(troubles) == 1
+    assert troubles[0].startswith(f"{state.history}: expected ")
+    assert said in troubles[0]
+    assert troubles[0].endswith("move it away, and the nights that are kept make a new one")
+    assert len(troubles[0].splitlines()) == 1
+    assert state.history.read_bytes() == spoilt
+
+
+def test_half_of_a_surrogate_pair_is_spelled_out_and_nothing_is_lost(state):
+    run = with_fact(with_case(baseline(), "odd\ud800"), "", "Kubernetes", "v1\udfff")
+    run = dataclasses.replace(run, timings=(Timing("\ud800", (0.1,)),))
+
+    told = [state.remember(night(state, day, each)) for day, each in enumerate((baseline(), run), 1)]
+    with history.opened(state.history) as db:
+        read = history.read(db)
+
+    assert [troubles for *_, troubles in told] == [[], []]
+    assert read.nights[1].versions["Kubernetes"] == "v1⟨U+DFFF⟩"
+    assert "odd⟨U+D800⟩" in {case for case, in sqlite3.connect(state.history).execute("SELECT case_ FROM verdict")}
+    assert "v1⟨U+DFFF⟩" in (state.folder / "history.html").read_text()
+
+
+@pytest.mark.parametrize("spoil", [lambda path: path.write_text("no database" * 999), pathlib.Path.mkdir], ids=["damaged", "no file"])
+def test_nights_do_not_pile_up_while_the_history_cannot_be_used(tmp_path, spoil):
+    state = State(tmp_path / "state", Keep(2, 90, 10**9))
+    spoil(state.history)
+
+    told = [state.remember(night(state, day, run)) for day, run in enumerate(week(), 1)]
+
+    assert [len(troubles) for *_, troubles in told] == [1] * 7
+    assert sorted(folder.name for folder in state.nights.iterdir()) == ["2026-12-06T020000Z", "2026-12-07T020000Z"]
+
+
+def test_nights_do_not_pile_up_whatever_breaks(tmp_path, monkeypatch):
+    state = State(tmp_path / "state", Keep(1, 90, 10**9))
+    state.remember(night(state, 1, baseline()))
+    monkeypatch.setattr(history, "add", lambda *_: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        state.remember(night(state, 2, baseline()))
+
+    assert [folder.name for folder in state.nights.iterdir()] == ["2026-12-02T020000Z"]
+
+
+def test_what_goes_is_in_the_history_by_then_and_the_page_links_to_what_is_left(tmp_path):
+    state = State(tmp_path / "state", Keep(1, 90, 10**9))
+    waiting = night(state, 1, baseline())  # one that could not go into the history in its time
+    state.remember(night(state, 2, baseline()))
+
+    assert not waiting.folder.exists()
+    assert kept(state) == ["2026-12-01T020000Z", "2026-12-02T020000Z"]
+    page = (state.folder / "history.html").read_text()
+    assert set(re.findall(r"nights/([^/]*)/report.html", page)) == {"2026-12-02T020000Z"}
+
+
+def test_a_night_that_cannot_be_removed_keeps_no_other(tmp_path, monkeypatch):
+    for day in (1, 2, 3):
+        (tmp_path / f"2026-12-0{day}").mkdir()
+    remove = shutil.rmtree
+
+    def rmtree(path):
+        if path.name == "2026-12-01":
+            raise PermissionError(13, "Permission denied", str(path))
+        remove(path)
+
+    monkeypatch.setattr("servicepath.nightly.retention.shutil.rmtree", rmtree)
+    with pytest.raises(PermissionError, match="2026-12-01"):
+        retention.apply(tmp_path, Keep(1, 90, 10**9), time.time())
+
+    assert sorted(folder.name for folder in tmp_path.iterdir()) == ["2026-12-01", "2026-12-03"]
+
+
+def test_the_line_says_what_was_compared_and_never_that_nothing_changed_where_nothing_was(state):
+    empty = dataclasses.replace(baseline(), judged=(), unfinished="it said nothing")
+    runs = [empty, baseline(), empty, baseline(), baseline()]
+    said = [state.remember(night(state, day, run))[1].partition("; ")[2] for day, run in enumerate(runs, 1)]
+    night(state, 6, baseline())
+    (state.nights / "2026-12-06T020000Z" / BASELINE).write_text("cut o")
+    said.append(state.remember(night(state, 7, baseline()))[1].partition("; ")[2])
+
+    assert said == [
+        "the first night",
+        "not compared: no night before it can be read and has verdicts",
+        "not compared: nothing was judged",
+        "since 2026-12-02 02:00:00 UTC: nothing changed",
+        "since last night: nothing changed",
+        "since 2026-12-05 02:00:00 UTC: nothing changed",
+    ]
+
+
 def test_nights_of_another_cluster_stay_out_of_the_history(state):
     state.remember(night(state, 1, baseline()))
     other = dataclasses.replace(baseline(), identity=Identity("another", ("10.43.0.1",), ()))
-    *_, troubles = state.remember(night(state, 2, other))
+    _, line, _, troubles = state.remember(night(state, 2, other))
 
+    assert line.endswith("; not compared: the night before it is another cluster's")
     assert len(troubles) == 1
     assert "it holds the nights of another cluster" in troubles[0]
     assert kept(state) == ["2026-12-01T020000Z"]

@@ -5,6 +5,7 @@ import datetime
 import email.utils
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,12 +14,12 @@ import types
 
 import pytest
 
+from servicepath.nightly import cluster_lock, locks
 from servicepath.nightly import lease as leases
-from servicepath.nightly import locks
 from servicepath.nightly.lease import LeaseLock, NoRight
 from servicepath.nightly.locks import HeldByAnother, on_the_cluster, on_this_machine
 from servicepath.nightly.node_lock import NodeLock
-from servicepath.observation import CouldNotSee
+from servicepath.observation import CouldNotSee, Trouble
 
 HOLD = """
 import pathlib, sys
@@ -101,6 +102,8 @@ class Api:
         """HTTP status and document."""
         if method == "GET":
             return (200, self.lease) if self.lease else (404, {"details": {"kind": "leases"}})
+        if method == "PUT" and self.lease is None:
+            return 404, {"details": {"kind": "leases"}}
         if self.before_put:
             act, self.before_put = self.before_put, None
             act()
@@ -170,6 +173,113 @@ def test_without_the_right_there_is_no_lease(api, status, answer):
 
     with pytest.raises(NoRight, match="no Lease in servicepath-test"):
         LeaseLock(api, "root@ops1").take()
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "said"),
+    [
+        (401, {"message": "Unauthorized"}, "HTTP 401: Unauthorized"),
+        (500, {"message": "etcdserver:\nrequest timed out"}, "HTTP 500: etcdserver: request timed out"),
+        (422, {"message": "Lease is invalid"}, "HTTP 422: Lease is invalid"),
+        (200, "<html>log in first</html>", "HTTP 200: expected a JSON object"),
+        (200, {"spec": {"holderIdentity": "x", "renewTime": "yesterday"}}, "has no times that can be read"),
+        (200, {"spec": {"holderIdentity": "x", "renewTime": "2026-11-30T02:00:00.000000Z", "leaseDurationSeconds": "1"}}, "no times"),
+    ],
+)
+def test_another_answer_is_told_as_it_is_and_is_no_lock_of_anybody(api, status, answer, said):
+    api.status = status, answer
+
+    with pytest.raises(CouldNotSee, match=re.escape(said)) as wrong:
+        LeaseLock(api, "root@ops1").take()
+    assert not isinstance(wrong.value, NoRight)
+    assert "\n" not in wrong.value.trouble.problem
+
+
+@pytest.mark.parametrize(("unseen", "said"), [(NoRight, ""), (CouldNotSee, "no Lease, locking a node instead: HTTP 500\n")])
+def test_without_a_lease_a_node_is_locked_and_why_is_said_where_it_is_no_matter_of_rights(unseen, said, monkeypatch, capsys):
+    class Refused:
+        def __init__(self, *_):
+            pass
+
+        def take(self):
+            raise unseen(Trouble("api", "HTTP 500"))
+
+    monkeypatch.setattr(cluster_lock, "LeaseLock", Refused)
+    monkeypatch.setattr(cluster_lock.connection, "kube_client", lambda *_: None)
+    monkeypatch.setattr(cluster_lock, "_on_a_node", lambda *_: contextlib.nullcontext("the node's"))
+
+    with cluster_lock.held(None, 0) as lock:
+        assert lock == "the node's"
+    assert capsys.readouterr().err == said
+
+
+def test_the_fields_mean_what_they_mean_to_every_holder(api):
+    first, second = LeaseLock(api, "first"), LeaseLock(api, "second")
+    first.take()
+    made = dict(api.lease["spec"])
+    api.lease["spec"]["strategy"] = "somebody's"
+    api.after(7)
+    assert first._write({}) is None
+    renewed = dict(api.lease["spec"])
+    first.release()
+    api.after(7)
+    second.take()
+    taken = dict(api.lease["spec"])
+    second.release()
+
+    at = [f"2026-11-30T02:00:{second:02}.000000Z" for second in (0, 7, 14)]
+    assert made == {"holderIdentity": "first", "leaseDurationSeconds": leases.DURATION, "acquireTime": at[0], "renewTime": at[0]}
+    assert renewed == {**made, "strategy": "somebody's", "renewTime": at[1]}
+    assert taken == {**renewed, "holderIdentity": "second", "acquireTime": at[2], "renewTime": at[2], "leaseTransitions": 1}
+
+
+def lost(lock):
+    """What became of a lock whose renewing has come to an end."""
+    lock._renewing.join(30)
+    assert not lock._renewing.is_alive()
+    return lock.lost()
+
+
+def test_what_is_no_answer_is_asked_again_and_the_lease_is_kept(api):
+    asked, renewed = threading.Semaphore(0), threading.Event()
+    lock = LeaseLock(api, "root@ops1", duration=3600)
+    lock._ended.wait = lambda _: not asked.acquire(timeout=30)  # the pause between two renewals
+    lock.take()
+    api.status = 200, "<html>"
+    asked.release()
+    api.before_put = renewed.set
+    api.status = None
+    asked.release()
+
+    assert renewed.wait(30)
+    assert lock.lost() is None
+    lock._ended.wait = lambda _: True
+    asked.release(2)
+    lock.release()
+    assert api.lease["spec"]["holderIdentity"] == ""
+
+
+def test_a_lease_that_could_not_be_renewed_until_it_was_free_is_lost(api):
+    lock = LeaseLock(api, "root@ops1", duration=0.05)
+    lock.take()
+    api.status = 200, "<html>"
+
+    assert lost(lock).startswith("it could not be renewed: the API answered GET /apis/coordination.k8s.io/v1/")
+    lock.release()
+
+
+@pytest.mark.parametrize(
+    ("lease", "why"),
+    [(None, "it was removed"), ({"metadata": {}, "spec": {"holderIdentity": "root@ops2"}}, "taken by root@ops2")],
+)
+def test_a_lease_that_is_another_ones_by_now_is_lost_and_left_alone(api, lease, why):
+    lock = LeaseLock(api, "root@ops1", duration=0.05)
+    lock.take()
+    api.lease = lease
+
+    assert lost(lock) == why
+    lock.release()
+    assert api.lease == lease
 
 
 def test_the_second_run_on_a_cluster_waits(api):

@@ -94,6 +94,7 @@ class Nodes:
     def run_one(self, node, commands, *, phase, undoing=False):
         """As Fleet.run_one."""
         self.asked += [(node, command.name) for command in commands]
+        assert undoing is (phase == "outage-end")  # its time is never up
         return self.answer(node, commands)
 
     def run(self, plan, *, phase):

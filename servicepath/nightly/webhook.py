@@ -15,7 +15,7 @@ from typing import IO
 from ..report.visible import visible
 from .telling import TellingError
 
-_TIMEOUT = 10.0  # seconds
+TIMEOUT = 10.0  # seconds
 _URL = re.compile(r"https?://[!-~]+", re.IGNORECASE)  # urllib takes no space and nothing beyond ASCII, and shows the URL when it says so
 
 
@@ -58,7 +58,7 @@ def post(url: str, text: str) -> None:
     body = json.dumps({"text": text}).encode()
     request = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json"})  # noqa: S310 - url_of saw the scheme
     try:
-        with urllib.request.build_opener(_Unfollowed).open(request, timeout=_TIMEOUT):
+        with urllib.request.build_opener(_Unfollowed).open(request, timeout=TIMEOUT):
             return
     except urllib.error.HTTPError as wrong:
         wrong.close()
