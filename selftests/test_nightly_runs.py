@@ -25,7 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 REPORT = {"report.html", "junit.xml", "facts.json", "baseline.json", "pytest.log"}
 # One conclusion holds; the other changes something, says so, waits for a signal, and undoes it once somebody looks.
 SUITE = """
-import os, pathlib, signal
+import os, pathlib, threading
 
 HERE = pathlib.Path(__file__).parent
 
@@ -39,7 +39,7 @@ def test_disturbs():
         (HERE / "changed").write_text("")
         (HERE / "begun").write_text(str(os.getpid()))
         while True:
-            signal.pause()
+            threading.Event().wait(0.05)
     finally:
         (HERE / "undoing").write_text("now")
         (HERE / "changed").unlink()

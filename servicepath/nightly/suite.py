@@ -24,11 +24,13 @@ class Ending:
     def __init__(self) -> None:
         self.why = "stopped by a signal"
         self._reporting = False
+        self._heard = threading.Event()
 
     def signalled(self, _number: int, _frame: object) -> None:
         """The signals' handler: as Ctrl-C, with the reason; a second one would break off what the first one had undone."""
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, signal.SIG_IGN)
+        self._heard.set()
         if not self._reporting:
             raise KeyboardInterrupt(self.why)
 
@@ -41,7 +43,10 @@ class Ending:
         """Break the run off when the night says so or is gone; then, half a minute after the night, end it whatever it does."""
         said = os.read(lifeline, 1000).decode("utf-8", "replace")
         self.why = said or "the nightly run that began it was killed"
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        for _ in range(10):  # one that comes just before a call that blocks is heard only when the call is over
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            if self._heard.wait(0.5):
+                break
         if said:
             os.read(lifeline, 1)  # while it lives it keeps the lock, and the time itself
         threading.Event().wait(ORPHANED)
