@@ -19,7 +19,7 @@ from ..recording.model import Head, Recording, RecordingError
 from . import derive, documents, whatis
 from .derive import Services
 from .known import NOTHING, Known
-from .reader import SOMEWHERE, Loose, Said, cleaned
+from .reader import SOMEWHERE, Loose, Said
 
 T = TypeVar("T")
 Names = dict[str, Observation]
@@ -87,7 +87,7 @@ def _readings(said: Iterable[Said]) -> dict[str, dict[int, Names]]:
     for each in said:
         table = each.what.table if (each.what.kind or "").endswith("-route") else None
         name = f"capture-{each.path}" if each.what.kind == whatis.CAPTURE else f"{each.what.kind}{f'@{table}' if table else ''}"
-        observation = dataclasses.replace(each.observation, name=name, stdout=cleaned(each))
+        observation = dataclasses.replace(each.observation, name=name)
         names = found.setdefault(each.node, {}).setdefault(each.time, {})
         names[name] = _joined(names[name], observation) if name in names else observation
     return {node: dict(sorted(times.items())) for node, times in found.items()}
@@ -156,7 +156,7 @@ def _whose(said: Sequence[Said], api: Mapping[str, Any]) -> str | None:
     held: set[IPAddress] = set()
     for each in said:
         if each.node == SOMEWHERE and each.what.kind == "ip-addr":
-            interfaces = _tried(iproute.parse_ip_addr, cleaned(each).decode())
+            interfaces = _tried(iproute.parse_ip_addr, each.observation.text)
             held |= {address.ip for interface in interfaces or () for address in interface.addresses}
     fitting = [node.name for node in nodes or () if held & set(node.internal_ips)]
     return fitting[0] if len(fitting) == 1 else None

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..observation import Observation, Trouble
 from ..recording.model import RecordingError
-from . import documents, hints, source, sysdump, whatis
+from . import documents, hints, pasted, source, sysdump, whatis
 from .hints import Hints
 from .source import Files
 
@@ -20,15 +20,15 @@ SOMEWHERE = "node"
 
 _TIME = re.compile(r"@(\d+)(?=\.|$)")
 _NODE_FOLDER = re.compile(r"(?:^|/)nodes/(?P<node>[^/]+)/")
-# Lines of a paste that are no output: a prompt with the command, a fence, a note.
-_PASTED = re.compile(r"^(?:```.*|\$ .+|\S+@\S+[:~ ][^#$\n]*[#$] .*)$", re.MULTILINE)
 _TABLES = re.compile(rb"^\*([a-z]+)\s*$", re.MULTILINE)
-_COMMAND = re.compile(r"^# (?:sudo )?(?:ip|conntrack|cilium(?:-dbg)?|kubectl|ss|nft|dmesg)\b.*$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Said:
-    """One file's place: whose it is, of which time (1, 2, …), and what it is."""
+    """One output's place: whose it is, of which time (1, 2, …), and what it is.
+
+    ``data`` are its lines, each where it stands in the file; what a paste brings besides is left out of them.
+    """
 
     path: str
     node: str
@@ -51,7 +51,7 @@ class Loose:
         said: every file that is a node's output; two of one kind, node and time are in ``doubled`` and not here.
         doubled: (node, what) → why none of several files was taken.
         api: resource → document, as parse_kubernetes takes them; what is in no file is absent.
-        unread: path → why it was not used.
+        unread: path, for one of several outputs of a file with its first line → why it was not used.
         damaged: path → where an API list is damaged; what it would have said is not "not in this recording".
         hints: the folder's recording.yaml.
         source: what was read, for messages.
@@ -101,24 +101,25 @@ def _of_folder(files: Files, told: Hints, place: str) -> Loose:
     missing = [name for name in told.files if name not in files]
     if missing:
         raise RecordingError(f"{place}/{HEAD}: files: {missing[0]}: there is no such file")
-    whats: dict[str, tuple[whatis.What, bytes]] = {}
+    whats: list[tuple[str, whatis.What, bytes]] = []
+    unread: dict[str, str] = {}
     for path, read_file in files.items():
         said = told.files.get(path, hints.File())
         if path == HEAD or said.is_ == hints.IGNORE:
             continue
-        data = read_file()
-        whats[path] = (_named_by(said, path, data), data)
-    objects = [what.document for what, _ in whats.values() if what.kind == whatis.API]
+        for line, what, data in _outputs(path, read_file(), said):
+            if what.kind is None:
+                unread[f"{path}, line {line}" if line > 1 else path] = what.why or "no output that is known here"
+            else:
+                whats.append((path, what, data))
+    objects = [what.document for _, what, _ in whats if what.kind == whatis.API]
     api = _with_hints(documents.gather(objects), told)
-    known = _known_nodes(whats, api, told)
+    known = _known_nodes([path for path, _, _ in whats], api, told)
     mine = [
-        Said(path, _node_of(path, told, known), _time_of(path, told), what, data)
-        for path, (what, data) in whats.items()
-        if what.kind not in (None, whatis.API)
+        Said(path, _node_of(path, told, known), _time_of(path, told), what, data) for path, what, data in whats if what.kind != whatis.API
     ]
-    unread = {path: what.why or "no output that is known here" for path, (what, _) in whats.items() if what.kind is None}
     said_once, doubled, left = _each_once(mine)
-    damaged = _damaged((path, what) for path, (what, _) in whats.items())
+    damaged = _damaged((path, what) for path, what, _ in whats)
     return Loose(tuple(said_once), doubled, api, unread | left, told, place, "a folder of loose outputs", damaged)
 
 
@@ -126,12 +127,39 @@ def _damaged(whats: Iterable[tuple[str, whatis.What]]) -> dict[str, str]:
     return {path: what.why or "" for path, what in whats if what.kind == whatis.API and what.document is None}
 
 
-def _named_by(said: hints.File, path: str, data: bytes) -> whatis.What:
-    """What recording.yaml says of the file, else what it is by itself."""
-    found = whatis.what_is(path, data)
+def _outputs(path: str, data: bytes, said: hints.File) -> Iterator[tuple[int, whatis.What, bytes]]:
+    """The outputs of a file, each with its first line: what recording.yaml says that it is, else what it is by itself."""
+    if whatis.what_is(path, data).kind == whatis.CAPTURE or said.is_ == whatis.CAPTURE:
+        yield 1, whatis.What(whatis.CAPTURE), data
+        return
+    parts = pasted.pieces(data)
     if said.is_ is not None:
-        found = dataclasses.replace(found, kind=said.is_, why=None)
-    return dataclasses.replace(found, table=said.table or found.table)
+        found = whatis.what_is(path, pasted.joined(parts).encode())
+        what = dataclasses.replace(found, kind=said.is_, why=None, table=said.table or found.table)
+        yield 1, what, pasted.joined(parts, commands=is_rules(what.kind)).encode()
+        return
+    groups: dict[object, tuple[whatis.What, list[pasted.Piece]]] = {}
+    told = [dataclasses.replace(what, table=said.table or what.table) for what in (_of_piece(path, part) for part in parts)]
+    for number, (what, part) in enumerate(zip(told, parts, strict=True)):
+        alone = what.kind in (None, whatis.API)
+        tables = {each.table for each in told if each.kind == what.kind} - {None}
+        key = (what.kind, what.table if len(tables) > 1 else None)
+        groups.setdefault(number if alone else key, (what, []))[1].append(part)
+    for what, mine in groups.values():
+        yield mine[0].line, what, pasted.joined(mine, commands=is_rules(what.kind)).encode()
+
+
+def _of_piece(path: str, part: pasted.Piece) -> whatis.What:
+    """What the output is; back end, family and table are told by the command above it, too."""
+    text = part.text.encode()
+    found = whatis.what_is(path, text)
+    if not part.command or found.why == "notes":
+        return found
+    named = whatis.what_is(re.sub(r"[^\w.]+", "-", part.command.removeprefix("sudo ")), text)
+    if named.kind is None:
+        return found
+    kind = found.kind if named.kind == whatis.RULES and is_rules(found.kind) else named.kind
+    return dataclasses.replace(named, kind=kind, table=named.table or found.table)
 
 
 def _with_hints(api: dict[str, Any], told: Hints) -> dict[str, Any]:
@@ -146,11 +174,11 @@ def _node(name: str, said: hints.Node) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"podCIDRs": [str(cidr) for cidr in said.pod_cidrs]}, "status": {"addresses": addresses}}
 
 
-def _known_nodes(whats: Mapping[str, Any], api: Mapping[str, Any], told: Hints) -> Sequence[str]:
+def _known_nodes(paths: Iterable[str], api: Mapping[str, Any], told: Hints) -> Sequence[str]:
     """Every node that anything names."""
     names = [*told.nodes, *(file.node for file in told.files.values() if file.node)]
     names += [str((item.get("metadata") or {}).get("name")) for item in (api.get("nodes") or {}).get("items", ())]
-    names += [match["node"] for path in whats if (match := _NODE_FOLDER.search("/" + path))]
+    names += [match["node"] for path in paths if (match := _NODE_FOLDER.search("/" + path))]
     for item in (api.get("endpointslices") or {}).get("items", ()):
         names += [str(each["nodeName"]) for each in item.get("endpoints") or () if isinstance(each, dict) and each.get("nodeName")]
     return tuple(dict.fromkeys(names))
@@ -212,15 +240,6 @@ def _part(said: Said) -> str:
 def is_rules(kind: str | None) -> bool:
     """Whether a file of this kind holds iptables' rules."""
     return kind is not None and "tables-" in kind
-
-
-def cleaned(said: Said) -> bytes:
-    """The output without what a paste brings: byte order mark, carriage returns, prompts; line numbers stay."""
-    if said.what.kind == whatis.CAPTURE:
-        return said.data
-    text = said.data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
-    text = _PASTED.sub("", text)
-    return text.encode() if is_rules(said.what.kind) else _COMMAND.sub("", text).encode()
 
 
 def _of_sysdump(files: Files, told: Hints, place: str) -> Loose:

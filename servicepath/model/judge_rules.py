@@ -37,8 +37,8 @@ def judge_service_rule(
     outside = judge_external.dropped_outside(node, port, nat, expected)
     if isinstance(nat, NftTable):
         return (*judge_nft.service_rule(node, port, ip, nat, expected), *outside)
-    if outside and not nat.holders:
-        return outside  # a filter table alone shows it; of the way to the ClusterIP it tells nothing
+    if not nat.holders and (alone := (*outside, *refused(node, port, ip, nat, expected))):
+        return alone  # a filter table alone shows it; of the way to the ClusterIP it tells nothing
     where = f"{node}: {port.chain_key}/{port.protocol}"
     wrong = list(_holders(node, nat, port, ip))
     for name, ruleset in nat.holding:
@@ -48,6 +48,23 @@ def judge_service_rule(
             wrong.extend(_entry(place, entry, walk, tuple(rule.raw for rule in ruleset.rules("nat", entry.hook)[:MOST_RULES])))
         wrong.extend(_leading(place, port, walk, expected) if expected.sockets else _refusing(place, walk, expected))
     return (*wrong, *outside)
+
+
+def refused(node: str, port: ServicePort, ip: IPAddress, nat: NodeRules, expected: Expected) -> tuple[Difference, ...]:
+    """What filter refuses to the ClusterIP though endpoints serve, in whichever back end; none of it needs the nat table."""
+    found: list[Difference] = []
+    for name, ruleset in (("nft", nat.nft), ("legacy", nat.legacy)):
+        if ruleset is not None and expected.sockets:
+            walk = service_rules.walk_from_services(ruleset, ip, port.protocol, port.port)
+            found.extend(_refused(f"{node}: {port.chain_key}/{port.protocol} ({name})", walk, port))
+    return tuple(found)
+
+
+def _refused(place: str, walk: ServiceWalk, port: ServicePort) -> Iterator[Difference]:
+    frontend = f"{walk.ip}:{walk.port}/{port.protocol}"
+    for rule in walk.refusals:
+        problem = f"refuses {frontend} though endpoints serve"
+        yield Difference(f"{place}: {SERVICES} of filter", problem, "no rule", str(rule.target), (rule.raw,))
 
 
 def unseen(nat: NodeRules, expected: Expected) -> str | None:
@@ -130,10 +147,7 @@ def _leading(place: str, port: ServicePort, walk: ServiceWalk, expected: Expecte
             yield Difference(
                 f"{place}: {SERVICES}", f"takes only some packets to {frontend}", "no further condition", rule.raw, (rule.raw,)
             )
-    for rule in walk.refusals:
-        yield Difference(
-            f"{place}: {SERVICES} of filter", f"refuses {frontend} though endpoints serve", "no rule", str(rule.target), (rule.raw,)
-        )
+    yield from _refused(place, walk, port)
 
 
 def _refusing(place: str, walk: ServiceWalk, expected: Expected) -> Iterator[Difference]:

@@ -145,6 +145,7 @@ class Ruleset:
         tables: the tables that the text shows, even when they hold no rule.
         complete: False for an excerpt (``| grep``, ``-S`` of single chains): what is not in it is unseen and not absent.
         family: 4 or 6.
+        elided: the numbers of lines (``...``) that stand for others that were left out; a text with any is an excerpt.
     """
 
     backend: str | None
@@ -154,6 +155,7 @@ class Ruleset:
     tables: tuple[str, ...] = ()
     complete: bool = True
     family: int = 4
+    elided: tuple[int, ...] = ()
     _frontends: dict[Frontend, list[Rule]] = dataclasses.field(init=False, repr=False, compare=False)
     _unindexed: dict[str, list[Rule]] = dataclasses.field(init=False, repr=False, compare=False)
 

@@ -11,28 +11,44 @@ What stands behind the addresses has no grammar of its own; what is not known of
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from ..model.rules import UNSUPPORTED, Chain, Counter, Rule, Ruleset
+from ..model.rules import UNSUPPORTED, Chain, Counter, Net, Rule, Ruleset
 from .errors import ParseError
 from .iptables_words import RuleReader
-from .lines import numbered
+from .lines import elided, numbered, whole
 from .quoting import Unreadable
 
 _TOOL = "iptables -L"
 _CHAIN = re.compile(r"^Chain (\S+) \((?:policy (\w+)(?: \d+\w? packets, \d+\w? bytes)?|\d+ references)\)$")
-_COLUMNS = re.compile(r"^\s*(?:pkts\s+bytes\s+)?target\s+prot\s+opt\s")
+_COLUMNS = re.compile(r"^\s*(?P<numbered>num\s+)?(?:pkts\s+bytes\s+)?target\s+prot\s+opt\s")
 _WARNING = re.compile(r"^# Warning: .*tables present")
+_ANYWHERE = "anywhere"  # how -L prints 0.0.0.0/0 and ::/0 without -n
 # A pasted command above its output names the chain of lines that have no head of their own (grep).
-_COMMAND = re.compile(r"^(?:[#$].*\s|)ip6?tables\b.*\s-L\s+([A-Z][\w-]*)")
+_COMMAND = re.compile(r"^(?:[#$].*\s|)ip6?tables\b.*\s-[nv]*L[nv]*\s+([A-Z][\w-]*)")
 _RULE = re.compile(
     r"^\s*(?:(?P<packets>\d+[KMGT]?)\s+(?P<bytes>\d+[KMGT]?)\s+)?(?:(?P<target>[^\s!]\S*)\s+)?(?P<protocol>!?[\w-]+)\s+"
-    r"(?P<opt>--|-f|!f)\s+(?:(?P<in>\S+)\s+(?P<out>\S+)\s+)?(?P<source>!?[\da-fA-F.:/]+)\s+(?P<destination>!?[\da-fA-F.:/]+)"
+    r"(?P<opt>--|-f|!f)\s+(?(packets)(?P<in>\S+)\s+(?P<out>\S+)\s+)(?P<source>!?[\w.:/-]+)\s+(?P<destination>!?[\w.:/-]+)"
     r"(?:\s+(?P<rest>\S.*))?\s*$"
 )
 _COMMENT = re.compile(r"/\* (.*?) \*/")
+# Names that -L prints for ports without -n, by /etc/services of Debian and of Fedora; the ports of Services that have one.
+_PORTS: Mapping[str, int] = {
+    "ssh": 22, "smtp": 25, "domain": 53, "http": 80, "ldap": 389, "https": 443, "ldaps": 636, "hbci": 3000, "mysql": 3306,
+    "commplex-main": 5000, "postgresql": 5432, "postgres": 5432, "amqp": 5672, "redis": 6379, "sun-sr-https": 6443, "irdmi": 8000,
+    "http-alt": 8080, "webcache": 8080, "pcsync-https": 8443, "cslistener": 9000, "websm": 9090,
+}  # fmt: skip
+
+
+def _port(text: str) -> int:
+    """The port that a number or one of these names is; ValueError for another name."""
+    number = _PORTS.get(text)
+    return number if number is not None else whole(text)
+
+
 _EXTRAS = (
-    ("dport", re.compile(r"\b(?:tcp|udp|sctp) dpt:(\d+)"), int),
+    ("dport", re.compile(r"\b(?:tcp|udp|sctp) dpt:([\w-]+)(?!\S)"), _port),
     ("probability", re.compile(r"\bstatistic mode random probability (\d\.\d+)"), float),
     ("to_destination", re.compile(r"(?<!\S)to:(\S+)"), str),
 )
@@ -61,9 +77,9 @@ def parse_list(text: str, *, table: str, chain: str | None = None) -> Ruleset:
     """
     reader = RuleReader()
     chains: dict[str, tuple[str | None, list[Rule]]] = {}
-    current, warning = chain, None
+    current, warning, left_out, counted = chain, None, [], False
     for number, line in numbered(_TOOL, text):
-        head, command = _CHAIN.match(line), _COMMAND.match(line)
+        head, command, columns = _CHAIN.match(line), _COMMAND.match(line), _COLUMNS.match(line)
         if head:
             current = head[1]
             if chains.get(current, (None, []))[1]:
@@ -73,34 +89,50 @@ def parse_list(text: str, *, table: str, chain: str | None = None) -> Ruleset:
             current = command[1]
             if current in chains:
                 raise ParseError(_TOOL, number, line, "each chain once: give outputs of different times or tables in files of their own")
+        elif columns:
+            counted = columns["numbered"] is not None
+        elif elided(line):
+            left_out.append(number)
         elif line.startswith("#"):
             warning = line.removeprefix("# ") if _WARNING.match(line) else warning
-        elif line.strip() and not _COLUMNS.match(line):
+        elif line.strip():
             if current is None:
                 raise ParseError(_TOOL, number, line, "'Chain NAME (…)' before the first rule")
             rules = chains.setdefault(current, (None, []))[1]
-            rules.append(_rule(reader, table, current, len(rules) + 1, number, line))
+            rules.append(_rule(reader, table, current, len(rules) + 1, number, line, counted))
     made = {(table, name): Chain(table, name, policy, tuple(rules)) for name, (policy, rules) in chains.items()}
     backend = "nft" if warning and "legacy" in warning else None
-    return Ruleset(backend, made, None, warning, (table,), complete=False)
+    return Ruleset(backend, made, None, warning, (table,), complete=False, elided=tuple(left_out))
 
 
-def _rule(reader: RuleReader, table: str, chain: str, position: int, number: int, line: str) -> Rule:
-    found = _RULE.match(line)
+def _rule(reader: RuleReader, table: str, chain: str, position: int, number: int, line: str, counted: bool) -> Rule:
+    found = _RULE.match(re.sub(r"^\s*\d+\s", "", line) if counted else line)
     if not found:
         raise ParseError(_TOOL, number, line, "a rule as iptables -n -L prints it")
     try:
-        source = reader.net(found["source"].lstrip("!"), found["source"].startswith("!"))
-        destination = reader.net(found["destination"].lstrip("!"), found["destination"].startswith("!"))
+        source, named_source = _net(reader, "-s", found["source"])
+        destination, named_destination = _net(reader, "-d", found["destination"])
+        fields, other = _rest(found["rest"] or "", found["target"], must=chain.startswith("KUBE-"))
     except Unreadable as error:
         raise ParseError(_TOOL, number, line, str(error)) from error
-    fields, other = _rest(found["rest"] or "", found["target"])
     protocol, negation = _protocol(found["protocol"])
     return Rule(
         table, chain, position, number, line, _counter(found["packets"], found["bytes"]), source, destination, protocol,
         in_interface=_interface(found["in"]), out_interface=_interface(found["out"]), target=found["target"],
-        other=(*negation, *other), **fields,
+        other=(*negation, *named_source, *named_destination, *other), **fields,
     )  # fmt: skip
+
+
+def _net(reader: RuleReader, option: str, text: str) -> tuple[Net | None, tuple[str, ...]]:
+    """The network, or the words that stand for a host whose name was printed for its address (without -n)."""
+    negated, bare = text.startswith("!"), text.lstrip("!")
+    if bare == _ANYWHERE:
+        return reader.net("0.0.0.0/0", negated), ()
+    if re.fullmatch(r"[\da-fA-F.]*[.\d][\da-fA-F.]*(?:/[\d.]+)?|[\da-fA-F.]*:[\da-fA-F:./]*", bare):
+        return reader.net(bare, negated), ()
+    if not re.fullmatch(r"[A-Za-z\d_][\w.-]*(?:/\d+)?", bare):
+        raise Unreadable("an address, or a host's name")
+    return None, (*(("!",) if negated else ()), option, bare)
 
 
 def _counter(packets: str | None, octets: str | None) -> Counter | None:
@@ -120,7 +152,7 @@ def _interface(text: str | None) -> str | None:
     return None if text in (None, "*", "any") else text
 
 
-def _rest(text: str, target: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _rest(text: str, target: str | None, *, must: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
     fields: dict[str, Any] = {}
     comment = _COMMENT.search(text)
     if comment:
@@ -129,7 +161,12 @@ def _rest(text: str, target: str | None) -> tuple[dict[str, Any], tuple[str, ...
     for name, pattern, convert in _EXTRAS:
         found = pattern.search(text)
         if found and (name != "to_destination" or target == "DNAT"):  # SNAT prints its source in the same way
-            fields[name] = convert(found[1])
+            try:
+                fields[name] = convert(found[1])
+            except ValueError as error:
+                if must:
+                    raise Unreadable("a port's number (iptables -n -L) or a name that is known here") from error
+                continue
             text = pattern.sub("", text, count=1)
     if _LOCAL.search(text):
         fields["dst_type_local"] = True

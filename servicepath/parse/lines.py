@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import functools
 import ipaddress
+import re
 
 from .errors import ParseError
 
 # No number that is read here has more: 2**64 has twenty digits.
 _DIGITS = 20
+
+# What people write for lines that they leave out, and what may stand beside it.
+_LEFT_OUT = re.compile(r"\.{2,}|…+|snip(?:ped|s)?|cut|truncated|omitted|skipped|more|etc\.?|redacted", re.IGNORECASE)
+_BESIDE = re.compile(r"\d+|lines?|output|rules|and|the|rest", re.IGNORECASE)
+_LONGEST = 40  # characters of such a line
 
 # The address that the text is; ValueError for anything else. The same few stand in every flow of a table and in every node's routes.
 address = functools.lru_cache(maxsize=1 << 14)(ipaddress.ip_address)
@@ -29,6 +35,13 @@ def numbered(tool: str, text: str) -> list[tuple[int, str]]:
     if last.strip():
         raise ParseError(tool, len(lines) + 1, last, "a line feed at the line's end: the text is cut off")
     return [(number, line.removesuffix("\r")) for number, line in enumerate(lines, 1)]
+
+
+def elided(line: str) -> bool:
+    """Whether the line stands for others that a person left out: ``...``, ``[…]``, ``<snip>``, ``# … (omitted)``."""
+    words = line.strip(" \t#/-<>[]()").split() if len(line) < _LONGEST else []
+    left_out = [word for word in words if _LEFT_OUT.fullmatch(word)]
+    return bool(left_out) and all(word in left_out or _BESIDE.fullmatch(word) for word in words)
 
 
 def is_number(text: str) -> bool:
