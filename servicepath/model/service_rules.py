@@ -17,12 +17,6 @@ from .rules import SERVICES, Rule, Ruleset, socket_of
 MARK_MASQUERADE = "KUBE-MARK-MASQ"
 REFUSING = ("REJECT", "DROP")
 
-# Chances are printed with eleven digits.
-_NEARLY = 1e-4
-
-# The set of all ClusterIPs with their ports (Kubernetes v1.34, pkg/proxy/ipvs/ipset.go).
-_CLUSTER_IPS = "KUBE-CLUSTER-IP"
-
 # kubelet makes this chain in the back end that it uses, so that others on the node can choose the same.
 _HINT = ("mangle", "KUBE-IPTABLES-HINT")
 
@@ -183,20 +177,6 @@ class ServiceWalk:
     def lines(self) -> tuple[str, ...]:
         """All rules of the way as the tool printed them, each once."""
         return tuple(dict.fromkeys((*self.way_in, *self.choosing, *self.translating)))
-
-
-def is_whole(ruleset: Ruleset, walk: ServiceWalk) -> bool:
-    """Whether all of the Service's chain is there: of an excerpt where its chances add up to one and no line in it is left out."""
-    if ruleset.complete:
-        return True
-    lines = [rule.line for rule in ruleset.rules("nat", walk.chain or "")]
-    cut = any(min(lines) - 1 <= number <= max(lines) for number in ruleset.elided if lines)
-    return not cut and abs(sum(choice.share for choice in walk.choices) - 1) < _NEARLY
-
-
-def by_sets(ruleset: Ruleset) -> bool:
-    """Whether kube-proxy is in ipvs mode by these rules: KUBE-SERVICES asks a set for the ClusterIPs, and no rule is for one."""
-    return any(_CLUSTER_IPS in rule.other for rule in ruleset.rules("nat", SERVICES))
 
 
 def _raw(rules: Iterable[Rule]) -> tuple[str, ...]:
