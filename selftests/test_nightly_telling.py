@@ -5,7 +5,7 @@ import os
 import pathlib
 
 import pytest
-from comparison_sample import baseline, with_case, with_fact, with_outcome
+from comparison_sample import baseline, with_case, with_fact, with_outcome, without
 from prometheus_client.parser import text_string_to_metric_families
 from webhook_receiver import receiver
 
@@ -66,6 +66,12 @@ def test_the_line_is_one_line_whatever_it_holds():
 
     assert len(line.splitlines()) == 1
     assert len(line) <= 1000
+
+
+def test_a_verdict_that_is_gone_is_named():
+    changed = telling.changes(compare(baseline(), without(baseline(), "no-interface", "worker1")))
+
+    assert changed == "gone: no-interface on worker1"
 
 
 @pytest.fixture

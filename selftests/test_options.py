@@ -122,6 +122,21 @@ def test_a_case_that_is_named_is_found_and_skipped(cluster, suite):
     assert "1 skipped" in finished.stdout
 
 
+def test_an_earlier_baseline_is_written_over_neither_on_purpose_nor_by_a_run_that_judged_nothing(cluster, suite, tmp_path):
+    kept = tmp_path / "before.json"
+    suite("-k", "endpoints_ready", f"--baseline-out={kept}")
+    whole = kept.read_bytes()
+    (tmp_path / "link.json").symlink_to(kept)
+
+    same = suite("-k", "endpoints_ready", f"--baseline={kept}", f"--baseline-out={tmp_path / 'link.json'}")
+    nothing = suite("-k", "host_answers", "--passive", f"--baseline-out={kept}")
+
+    assert same.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--baseline-out" in same.stdout + same.stderr
+    assert kept.read_bytes() == whole
+    assert f"Baseline: {kept} was left as it is, since this run judged nothing" in nothing.stdout, nothing.stdout + nothing.stderr
+
+
 def test_helm_values_that_the_inventory_names_are_kept_with_the_run_and_with_no_other(cluster, suite, tmp_path):
     with (tmp_path / "inventory.yaml").open("a") as inventory:
         inventory.write("upgrade: {helm_values: values.yaml}\n")

@@ -91,19 +91,19 @@ def said(kind: str, port: int, **more):
 
 def test_each_question_has_a_port_of_its_own_and_its_answer_a_time(tmp_path):
     server = Server()
-    record = parse_record(run_watcher(tmp_path, 0.4, said("udp", server.port)))
+    record = parse_record(run_watcher(tmp_path, 2, said("udp", server.port, timeout=20, patience=20)))
     assert record.done
     assert len(record.asked[0]) == server.count > 2
     assert len({port for _, port in server.peers}) == server.count
     assert all(port in range(*node_watcher.PORTS) for _, port in server.peers)
-    assert all(each.took is not None and 0 <= each.took < 1 for each in record.asked[0])
+    assert all(each.took is not None and 0 <= each.took < 20 for each in record.asked[0])
 
 
 def test_silence_a_wrong_answer_and_a_closed_port_are_lost_each_with_its_reason(tmp_path):
     def answer(number, question):
         return {0: None, 1: question[:2] + b"\x81\x82" + bytes(8), 2: b"no" + bytes(10)}[number % 3]
 
-    record = parse_record(run_watcher(tmp_path, 0.3, said("udp", Server(answer).port), said("udp", 9), said("connect", 9)))
+    record = parse_record(run_watcher(tmp_path, 2, said("udp", Server(answer).port), said("udp", 9), said("connect", 9)))
     assert {each.error for each in record.asked[0]} == {"no answer within 0.2 s", "rcode 2", "an answer to another question"}
     assert all(each.took is None for series in (0, 1, 2) for each in record.asked[series])
     assert all("refused" in str(each.error) for each in record.asked[1] + record.asked[2])
@@ -111,7 +111,7 @@ def test_silence_a_wrong_answer_and_a_closed_port_are_lost_each_with_its_reason(
 
 def test_a_standing_connection_says_how_it_broke(tmp_path):
     server = Server()
-    record = parse_record(run_watcher(tmp_path, 0.4, said("held", server.tcp.getsockname()[1]), said("held", 9)))
+    record = parse_record(run_watcher(tmp_path, 2, said("held", server.tcp.getsockname()[1]), said("held", 9)))
     assert record.held[0][0].end == "reset"
     assert record.held[0][0].since is not None
     assert record.held[1][0].end == "refused"

@@ -35,7 +35,7 @@ def changes(found: Comparison | None) -> str:
         kind = each.change.rpartition("→")[2]
         if each.change.partition("→")[0] != kind:
             flips.setdefault(kind, []).append(each)
-    words = {"broken": "newly broken", "held": "holds now", "unseen": "no more to be seen", "skipped": "no more judged"}
+    words = {"broken": "newly broken", "held": "holds now", "unseen": "no more to be seen", "skipped": "no more judged", "absent": "gone"}
     parts = [f"{words[kind]}: {_named(mine)}" for kind, mine in sorted(flips.items(), key=lambda item: item[0]) if kind in words]
     for name in ("Cilium", "Kubernetes"):
         before, after = (" and ".join(run.values(name)) for run in (found.before, found.after))
