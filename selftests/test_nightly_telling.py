@@ -71,7 +71,7 @@ def test_the_line_is_one_line_whatever_it_holds():
 def test_a_verdict_that_is_gone_is_named():
     changed = telling.changes(compare(baseline(), without(baseline(), "no-interface", "worker1")))
 
-    assert changed == "gone: no-interface on worker1"
+    assert changed == "gone: no-interface (worker1)"
 
 
 @pytest.fixture
