@@ -1,6 +1,6 @@
 """The Service's rules where kube-proxy runs in nftables mode: its own table, with verdict maps in the place of chains of jumps.
 
-As kube-proxy v1.34.4 and v1.36.3 wrote it when run (selftests/data/kubernetes-…; pkg/proxy/nftables/proxier.go): ``nat-output`` and
+As kube-proxy v1.34.4, v1.36.3 and v1.37.2 wrote it when run (selftests/data/kubernetes-…; pkg/proxy/nftables): ``nat-output`` and
 ``nat-prerouting`` jump to ``services``, whose map ``service-ips`` goes to ``service-HASH-NAMESPACE/NAME/PROTOCOL/PORT``; that one
 chooses by ``numgen random mod N vmap`` among ``endpoint-HASH-…__IP/PORT``, which translate. The hash is the first 8 characters of
 base32(sha256(what follows it)). Services without endpoints stand in the map ``no-endpoint-services``. There are no counters. Since
