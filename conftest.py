@@ -1,6 +1,7 @@
 """Wiring only: the plug-ins in the order in which the data flows. See fixtures/__init__.py for what each step does."""
 
 pytest_plugins = [
+    "fixtures.ending",
     "fixtures.recorded",
     "fixtures.inventory",
     "fixtures.garbage",

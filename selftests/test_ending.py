@@ -1,0 +1,41 @@
+"""A run that somebody ends by a signal undoes what it began."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+PROJECT = pathlib.Path(__file__).parent.parent
+SUITE = """
+import signal, pytest
+
+@pytest.fixture(scope="session")
+def begun():
+    yield
+    print("undone")
+
+def test_it(begun):
+    print("begun", flush=True)
+    signal.sigtimedwait([signal.SIGUSR1], 60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_what_was_begun_is_undone(number, tmp_path):
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["fixtures.ending"]\n', encoding="utf-8")
+    (tmp_path / "test_it.py").write_text(SUITE, encoding="utf-8")
+    argv = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", "test_it.py"]
+    with subprocess.Popen(
+        argv, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as run:  # fmt: skip
+        assert run.stdout is not None
+        assert "begun" in run.stdout.readline()
+        run.send_signal(number)
+        said = run.stdout.read()
+
+    assert "undone" in said
+    assert run.returncode == pytest.ExitCode.INTERRUPTED
