@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from lab import builds, changing, cluster, host, images, preflight, soak, status, teardown, topology
 from lab.errors import LabError
+from lab.faults import actions
 from lab.faults import command as fault
 from lab.locking import only_one
 from lab.paths import ADMIN_KUBECONFIG, INVENTORY, TIMINGS
@@ -58,6 +59,8 @@ def _up(_: argparse.Namespace) -> int:
         complaints = status.complaints(wanted)
         if complaints == []:
             progress.say(f"the lab is already up and well; its inventory is {INVENTORY}")
+            for line in _broken_on_purpose():
+                progress.say(line)
             return 0
         if complaints:
             progress.say(f"clearing away a lab that is not well: {'; '.join(complaints)}")
@@ -91,11 +94,17 @@ def _status(_: argparse.Namespace) -> int:
     if complaints is None:
         print("no lab")
         return 3
+    complaints += _broken_on_purpose()
     for complaint in complaints:
         print(complaint)
     if not complaints:
         print(f"the lab is up and well; its inventory is {INVENTORY}")
     return 1 if complaints else 0
+
+
+def _broken_on_purpose() -> list[str]:
+    """A line for each fault that is applied: what runs may be well for all that a fault shows."""
+    return [f"the fault {name} is applied: python -m lab fault revert {name}" for name in actions.applied()]
 
 
 def _exec(arguments: argparse.Namespace) -> int:

@@ -52,8 +52,18 @@ class Use:
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``soak`` to the lab's commands."""
     soak = commands.add_parser("soak", help="run the suite N times in a row under foreign load, and count what is red and what grows")
-    soak.add_argument("number", metavar="N", type=int)
+    soak.add_argument("number", metavar="N", type=_number)
     soak.set_defaults(run=_soak)
+
+
+def _number(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected how many runs, 1 or more, and not {text!r}")
+    return number
 
 
 def _soak(arguments: argparse.Namespace) -> int:
@@ -71,14 +81,16 @@ def soak(number: int, wanted: Topology, progress: Progress) -> tuple[list[str], 
     """Run the suite so many times under foreign load; return each red verdict as a line, and what each run used.
 
     Raises:
-        LabError: the lab is not well, or the load could not be made or taken away.
+        LabError: the lab is not well, a fault is applied, or the load could not be made or taken away.
     """
     faults = load()
-    for name in LOAD:
-        actions.apply(faults[name], wanted, alone=False)
+    if there := actions.applied():
+        raise LabError(f"{next(iter(there))} is applied: python -m lab fault revert {next(iter(there))}")
     red: list[str] = []
     used: list[Use] = []
     try:
+        for name in LOAD:
+            actions.apply(faults[name], wanted, alone=False)
         for count in range(1, number + 1):
             judged, use = _once(wanted)
             here = [f"run {count}: {j.conclusion} {j.outcome} on {j.case}: {j.message}" for j in judged if j.outcome in RED]
@@ -87,7 +99,7 @@ def soak(number: int, wanted: Topology, progress: Progress) -> tuple[list[str], 
             outcomes = ", ".join(f"{many} {outcome}" for outcome, many in sorted(Counter(j.outcome for j in judged).items()))
             progress.say(f"run {count} of {number}: {outcomes}; {use.memory:.0f} MiB{'; RED' if here else ''}")
     finally:
-        for name in reversed(LOAD):
+        for name in reversed(actions.applied()):
             actions.revert(faults[name], wanted)
     return red, used
 
