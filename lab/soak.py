@@ -107,7 +107,11 @@ def soak(number: int, wanted: Topology, progress: Progress) -> tuple[list[str], 
 def _once(wanted: Topology) -> tuple[tuple[suite.Judged, ...], Use]:
     with tempfile.TemporaryDirectory() as folder:
         started = suite.start("soak", disruptive=True, environment={"TMPDIR": folder})
-        _, code, usage = os.wait4(started.process.pid, 0)
+        try:
+            _, code, usage = os.wait4(started.process.pid, 0)
+        except BaseException:
+            suite.end(started)
+            raise
         started.process.returncode = os.waitstatus_to_exitcode(code)
         judged = suite.finish(started)
         left = len(list(Path(folder).rglob("*")))

@@ -1,11 +1,14 @@
 """The table of faults and its comparison with a run; the faults themselves are made on the lab (selftests/lab/test_fault_undo.py)."""
 
 import dataclasses
+import signal
+import subprocess
+import sys
 
 import pytest
 
 from lab.errors import LabError
-from lab.faults import catalogue, check, compare, document
+from lab.faults import catalogue, check, compare, document, suite
 from lab.faults.catalogue import ALL, Fault, Step, Turned, load
 from lab.faults.suite import Judged
 from lab.progress import Progress
@@ -122,6 +125,23 @@ def test_a_result_counts_as_long_as_the_fault_is_the_same(tmp_path):
 
     assert results.get(fault(FAILS)) == check.Result("one", (), tuple(run("failed", "has a route")[:1]))
     assert results.get(fault()) is None
+
+
+def test_a_run_does_not_go_on_behind_who_waited_for_it(tmp_path, monkeypatch):
+    process = subprocess.Popen([sys.executable, "-c", "import signal; signal.sigtimedwait([signal.SIGUSR1], 60)"])
+    waited = process.wait
+    answers = iter([KeyboardInterrupt])
+
+    def wait(timeout=None):
+        if interrupted := next(answers, None):
+            raise interrupted
+        return waited(timeout)
+
+    monkeypatch.setattr(process, "wait", wait)
+
+    with pytest.raises(KeyboardInterrupt):
+        suite.finish(suite.Run(tmp_path, process))
+    assert process.poll() == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("left", ["", "{", "[]", "null", '{"key": "of another version"}', "\xff"])

@@ -169,16 +169,20 @@ def all_green(what: str, progress: Progress, only: Sequence[str] = (), record: P
 
 
 def _one(fault: Fault, topology: Topology, healthy: Healthy, progress: Progress, manner: Manner) -> Result:
+    runs: list[suite.Run] = []
     try:
         with progress.step(f"{fault.name}: applied"):
             actions.apply(fault, topology)
         with progress.step(f"{fault.name}: suite"):
-            runs = [suite.start("run-1", disruptive=fault.disruptive, record=manner.recording(fault.name))]
-            runs += [suite.start("run-2", disruptive=fault.disruptive)] if fault.beside else []
+            runs.append(suite.start("run-1", disruptive=fault.disruptive, record=manner.recording(fault.name)))
+            if fault.beside:
+                runs.append(suite.start("run-2", disruptive=fault.disruptive))
             found = [suite.finish(run) for run in runs]
     except LabError as error:
         return Result(fault.name, (str(error),), ())
     finally:
+        for each in runs:
+            suite.end(each)
         with progress.step(f"{fault.name}: reverted"):
             actions.revert(fault, topology)
     quiet = comparable(healthy, fault)

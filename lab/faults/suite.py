@@ -84,8 +84,10 @@ def finish(run: Run) -> tuple[Judged, ...]:
     try:
         run.process.wait(TIMEOUT)
     except subprocess.TimeoutExpired:
-        run.process.terminate()
-        run.process.wait(30)
+        end(run)
+    except BaseException:
+        end(run)
+        raise
     try:
         facts = json.loads((run.folder / "reports" / "facts.json").read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -94,6 +96,13 @@ def finish(run: Run) -> tuple[Judged, ...]:
     if facts["unfinished"]:
         raise LabError(f"the suite did not come to its end: {facts['unfinished']}")
     return judged(facts)
+
+
+def end(run: Run) -> None:
+    """End a run that still goes on, as Ctrl-C does: what it began is undone, and nothing goes on behind who waited for it."""
+    if run.process.poll() is None:
+        run.process.terminate()
+        run.process.wait(60)
 
 
 def judged(facts: Mapping[str, Any]) -> tuple[Judged, ...]:
