@@ -1,6 +1,8 @@
 """Counter windows: what counts as ours, what is taken off, and what cannot be told."""
 
+import dataclasses
 import ipaddress
+import re
 
 import pytest
 
@@ -79,6 +81,16 @@ def test_flows_that_were_not_counted_are_told():
 
     assert {d.actual for d in wrong} == {"+9 packets"}
     assert all("kube-system/kube-dns:dns" in d.subject for d in wrong)
+
+
+def test_a_chain_that_marks_nothing_is_told():
+    emptied = re.sub(r"^.*-j MARK .*\n", "", NAT, flags=re.MULTILINE)
+    before, after = (dataclasses.replace(cut(counter), nat=parse_save(emptied.format(
+        masq=counter, sep=counter, services=counter, svc=counter))) for counter in ("0:0", "10:1050"))  # fmt: skip
+
+    (wrong,) = measured(before, after).unmarked(10)
+
+    assert str(wrong).startswith("KUBE-MARK-MASQ - marks no packet - expected: a rule to MARK, actual: 0 rules, none to MARK")
 
 
 def test_other_bytes_are_told():

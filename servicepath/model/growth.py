@@ -13,8 +13,8 @@ from .addresses import IPAddress, Socket
 from .counters import CounterGrowth, Disturbed, by_other_ways, counter_deltas
 from .difference import Difference
 from .flows import Flow, Trace
-from .rules import Counter
-from .service_rules import walk_from_services
+from .rules import Counter, Rule
+from .service_rules import MARK_MASQUERADE, walk_from_services
 from .services import ServicePort
 from .windows import Window
 
@@ -33,6 +33,7 @@ class Growth:
         masquerade: the Service's own rule to KUBE-MARK-MASQ; None where there is none.
         lines: the rules with their counters before and after.
         aside: flows that came by node port or load balancer; already taken off ``svc`` and ``sep``.
+        mark: the rules of KUBE-MARK-MASQ itself; None where the listing does not have the chain.
     """
 
     window: str
@@ -44,6 +45,7 @@ class Growth:
     masquerade: Counter | None
     lines: tuple[str, ...] = dataclasses.field(compare=False)
     aside: int = 0
+    mark: tuple[Rule, ...] | None = dataclasses.field(default=None, compare=False)
 
     @property
     def summary(self) -> str:
@@ -76,10 +78,13 @@ class Growth:
         return tuple(d for name, counter in counted for d in self._judge(name, counter, flows, total))
 
     def unmarked(self, flows: int) -> tuple[Difference, ...]:
-        """The Service's masquerade rule, where it did not count exactly our flows and those of others."""
+        """The Service's masquerade rule, where it did not count exactly our flows and those of others, or leads to no mark."""
         if self.masquerade is None:
             subject = f"{self.port.chain_key}: masquerade rule"
             return (Difference(subject, "absent", "a rule to KUBE-MARK-MASQ in the Service's chain", "none", self.lines),)
+        if self.mark is not None and not any(rule.target == "MARK" for rule in self.mark):
+            found = tuple(rule.raw for rule in self.mark)
+            return (Difference(MARK_MASQUERADE, "marks no packet", "a rule to MARK", f"{len(found)} rules, none to MARK", found),)
         return tuple(self._judge("the rule to KUBE-MARK-MASQ", self.masquerade, flows, None))
 
     def _judge(self, name: str, counter: Counter, flows: int, total: int | None) -> Iterable[Difference]:
@@ -119,7 +124,9 @@ def measure(window: Window, vip: IPAddress, port: ServicePort) -> Growth | str:
     masquerade = None if isinstance(found.masquerade, Disturbed) else found.masquerade
     lines = _lines(found)
     svc, sep = found.chain - to_chain, found.endpoints - to_chain - past_it
-    return Growth(window.name, port, certain, services, svc, sep, masquerade, lines, to_chain.packets + past_it.packets)
+    chain = window.after.nat.chain("nat", MARK_MASQUERADE)
+    mark = chain.rules if chain and window.after.nat.complete else None  # an excerpt may name it alone
+    return Growth(window.name, port, certain, services, svc, sep, masquerade, lines, to_chain.packets + past_it.packets, mark)
 
 
 def unexplained(found: Growth, window: Window, vip: IPAddress, ours: Sequence[Flow]) -> str | None:
