@@ -137,7 +137,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             end = start + 1000 if cut is None else min(start + 1000, cut)
             self._frame(1, finished.stdout[start:end])
         self._frame(2, finished.stderr)
-        self._frame(3, json.dumps({"status": "Success"}).encode())
+        if cut is None:
+            self._frame(3, json.dumps({"status": "Success"}).encode())
         self.wfile.write(struct.pack("!BB", 0x88, 0))
         self.close_connection = True
 

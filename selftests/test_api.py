@@ -223,7 +223,9 @@ def test_an_agents_output_that_is_cut_off_is_no_answer(server, client, tools):
     tools.program("cilium-dbg", "echo x")
     server.cut_exec = 80
 
-    assert "cut off" in ask(client, {"master": pod()})["master"].problem
+    problem = ask(client, {"master": pod()})["master"].problem
+    assert "cut off" in problem
+    assert "the connection ended before it told how the commands ended" in problem
 
 
 def test_an_agent_that_hangs_is_given_up(client, tools):

@@ -159,6 +159,8 @@ def _exec(client: Any, pod: Pod, node: str, script: str, by_hand: str, timeout: 
 def _failure(status: bytes) -> str:
     # The error channel holds a Status object; its message says when the container or its shell is missing.
     text = status.decode("utf-8", "replace")
+    if not text:
+        return "the connection ended before it told how the commands ended (was the agent, or kubelet, restarted?)"
     message = re.search(r'"message":\s*"((?:[^"\\]|\\.)*)"', text)
     return message[1] if message and '"Success"' not in text else ""
 
