@@ -285,3 +285,18 @@ def test_a_list_of_another_kubectl_and_in_a_shell_is_read(tmp_path):
     assert told(tmp_path, text, ends=ENDS[:2]).of("dataplanes-programmed") == {"passed"}
     assert told(tmp_path, text).of("dataplanes-programmed") == {"failed"}
     assert told(tmp_path, text.replace("4    10", "...\n4    10")).of("dataplanes-programmed") <= {"error", "skipped"}
+
+
+def test_a_frontend_without_backends_is_known_by_its_services_other_ports(tmp_path):
+    both = json.loads(slices(*ENDS[:1]))
+    both["ports"].append({"name": "ask", "protocol": "UDP", "port": 5353})
+    table = (
+        "SERVICE ADDRESS       BACKEND ADDRESS (REVNAT_ID) (SLOT)\n"
+        f"{SERVICE}:80/TCP (1)   {ENDS[0]}:8080/TCP (4) (1)\n{SERVICE}:80/TCP (0)   0.0.0.0:0 (4) (0) [ClusterIP, non-routable]\n"
+        f"{SERVICE}:53/UDP (0)   0.0.0.0:0 (5) (0) [ClusterIP, non-routable]\n{SERVICE}:53/UDP (1)   backend 41 not found\n"
+    )
+    found = told(tmp_path, table, CONTROL, **{"api/slices.json": json.dumps(both)})
+
+    assert found.of("dataplanes-programmed", "shop:web") == {"passed"}
+    assert found.of("dataplanes-programmed", "shop:ask") == {"failed"}
+    assert "10.42.3.4:5353" in found.message("dataplanes-programmed", "shop:ask")

@@ -168,7 +168,10 @@ def of_conntrack(entries: Iterable[ConntrackEntry], slices: Slices, source: str)
 
 def _joined(fronts: Iterable[tuple[Socket, str | None, set[Socket]]], slices: Slices, source: str) -> Services:
     found: Services = {}
+    left: list[tuple[Socket, str | None]] = []
     for front, protocol, backends in fronts:
+        if not backends:
+            left.append((front, protocol))
         mine = [key for key, sockets in slices.items() if protocol in (None, key[3]) and sockets & backends]
         if len({key[:2] for key in mine}) != 1 or front.ip.is_unspecified or front in backends:
             continue
@@ -176,7 +179,18 @@ def _joined(fronts: Iterable[tuple[Socket, str | None, set[Socket]]], slices: Sl
             one = found.setdefault((namespace, name), Found(source))
             one.ips[front.ip] = None
             one.ports[port, protocol_of] = {"name": port or "", "protocol": protocol_of, "port": front.port}
+    _add_emptied(found, left, slices)
     return found
+
+
+def _add_emptied(found: Services, left: Iterable[tuple[Socket, str | None]], slices: Slices) -> None:
+    """Frontends without a backend: a ClusterIP is one Service's, and of its slices' ports only one of that protocol may be left."""
+    for front, protocol in left:
+        for (namespace, name), one in found.items():
+            ports = [key[2:] for key in slices if key[:2] == (namespace, name) and key[3] == protocol and key[2:] not in one.ports]
+            if front.ip in one.ips and len(ports) == 1:
+                port, protocol_of = ports[0]
+                one.ports[port, protocol_of] = {"name": port or "", "protocol": protocol_of, "port": front.port}
 
 
 def of_ipvs(interfaces: Iterable[Interface], source: str) -> Services:
