@@ -220,3 +220,11 @@ def test_what_a_file_says_drives_no_terminal(kept, capsys):
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "⟨U+001B⟩[2J OK⟨U+202E⟩" in said
+
+
+def test_a_recording_that_takes_too_long_is_one_line(kept, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(baselines, "_REPLAY_TIMEOUT", 0)
+    (tmp_path / "recording").mkdir()
+
+    assert compare.main([str(tmp_path / "recording"), kept("b.json", baseline())]) == 2
+    assert capsys.readouterr().err == f"{tmp_path}/recording: it was not judged within 0 s\n"

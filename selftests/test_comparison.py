@@ -240,6 +240,14 @@ def test_an_expected_value_that_does_not_come_is_a_regression_also_where_nothing
     assert {d.because for d in found.regressions} == {"was to become 1.19.5"}
 
 
+def test_an_expected_value_that_does_not_come_is_a_regression_also_where_it_was_not_seen_before():
+    before = with_fact(baseline(), "worker2", "Cilium", unseen="timed out")
+    after = with_fact(baseline("1.19.5"), "worker2", "Cilium", "1.19.1")
+    found = compare(before, after, (Rule("fact", "Cilium", "expected", to="1.19.5"),))
+
+    assert [(each.subject, each.change, each.because) for each in found.regressions] == [("worker2", "new", "was to become 1.19.5")]
+
+
 def test_an_expectation_that_met_nothing_is_named():
     rule = Rule("conclusion", "kpr-false-yet-clusterip", "expected", change="held→skipped")
 

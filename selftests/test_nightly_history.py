@@ -375,19 +375,19 @@ def test_what_goes_is_in_the_history_by_then_and_the_page_links_to_what_is_left(
 
 def test_a_night_that_cannot_be_removed_keeps_no_other(tmp_path, monkeypatch):
     for day in (1, 2, 3):
-        (tmp_path / f"2026-12-0{day}").mkdir()
+        (tmp_path / f"2026-12-0{day}T020000Z").mkdir()
     remove = shutil.rmtree
 
     def rmtree(path):
-        if path.name == "2026-12-01":
+        if path.name == "2026-12-01T020000Z":
             raise PermissionError(13, "Permission denied", str(path))
         remove(path)
 
     monkeypatch.setattr("servicepath.nightly.retention.shutil.rmtree", rmtree)
     with pytest.raises(PermissionError, match="2026-12-01"):
-        retention.apply(tmp_path, Keep(1, 90, 10**9), time.time())
+        retention.apply(tmp_path, Keep(1, 90, 10**9), time.time(), "2026-12-03T020000Z")
 
-    assert sorted(folder.name for folder in tmp_path.iterdir()) == ["2026-12-01", "2026-12-03"]
+    assert sorted(folder.name for folder in tmp_path.iterdir()) == ["2026-12-01T020000Z", "2026-12-03T020000Z"]
 
 
 def test_the_line_says_what_was_compared_and_never_that_nothing_changed_where_nothing_was(state):
@@ -406,6 +406,49 @@ def test_the_line_says_what_was_compared_and_never_that_nothing_changed_where_no
         "since last night: nothing changed",
         "since 2026-12-05 02:00:00 UTC: nothing changed",
     ]
+
+
+def test_a_night_of_a_clock_that_was_ahead_is_compared_with_shown_and_kept_as_the_oldest(tmp_path):
+    state = State(tmp_path / "state", Keep(2, 90, 10**9))
+    broken = with_outcome(baseline(), "pod-answers", "worker1", "failed")
+    told = [state.remember(night(state, day, run))[1] for day, run in ((31, broken), (1, baseline()), (2, baseline()))]
+
+    assert [line.partition("; ")[2] for line in told[1:]] == [
+        "since last night: holds now: pod-answers (worker1)", "since last night: nothing changed",
+    ]  # fmt: skip
+    assert [folder.name for folder in retention.nights(state.nights)] == ["2026-12-01T020000Z", "2026-12-02T020000Z"]
+    page = (state.folder / "history.html").read_text()
+    assert "first seen broken 2026-12-31" in page
+    assert "broken since" not in page
+    with history.opened(state.history) as db:
+        history.forget(db, 2, "2026-12-02T020000Z")
+        assert sorted(history.names(db)) == ["2026-12-01T020000Z", "2026-12-02T020000Z"]
+
+
+def test_what_changed_across_a_night_that_could_not_see_is_told(state):
+    before, after = baseline("1.19.1"), with_fact(baseline("1.19.5"), "master", "routes", "none")
+    facts = (dataclasses.replace(fact, value=(), unseen="timed out") for fact in before.facts)
+    blind = dataclasses.replace(
+        before, facts=tuple(facts), judged=tuple(dataclasses.replace(each, outcome="error") for each in before.judged)
+    )  # fmt: skip
+    *_, (_, line, _, _) = [state.remember(night(state, day, run)) for day, run in enumerate((before, blind, after), 1)]
+
+    assert line.partition("; ")[2] == (
+        "since 2026-12-01 02:00:00 UTC: Cilium 1.19.1 → 1.19.5; facts that no rule expects to change: routes (master)"
+    )
+
+
+def test_the_database_of_another_program_is_left_as_it_is(state):
+    with contextlib.closing(sqlite3.connect(state.history)) as db, db:
+        db.execute("CREATE TABLE theirs (a)")
+    before = state.history.read_bytes()
+    *_, troubles = state.remember(night(state, 1, baseline()))
+
+    assert troubles == [
+        f"{state.history}: expected a history, found a database of another program; "
+        "move it away, and the nights that are kept make a new one"
+    ]
+    assert state.history.read_bytes() == before
 
 
 def test_nights_of_another_cluster_stay_out_of_the_history(state):

@@ -65,6 +65,16 @@ def test_the_second_run_on_a_machine_waits_so_long_and_no_longer(tmp_path):
         pass
 
 
+def test_a_lock_that_says_something_odd_is_one_line(tmp_path):
+    with another_process(tmp_path / "lock"):
+        (tmp_path / "lock").write_bytes(b"\xff\x1b[2J\nwho\n" * 99)
+        with pytest.raises(HeldByAnother) as wrong, on_this_machine(tmp_path / "lock", 0):
+            pass
+
+    assert str(wrong.value).startswith(f"another run has {tmp_path}/lock: \ufffd⟨U+001B⟩[2J who \ufffd")
+    assert len(str(wrong.value).splitlines()) == 1
+
+
 def test_a_killed_runs_file_is_free_at_once(tmp_path):
     with another_process(tmp_path / "lock") as other:
         threading.Timer(0.1, os.kill, (other.pid, signal.SIGKILL)).start()

@@ -31,18 +31,18 @@ def nights(*sizes):
 def test_the_oldest_go_first_and_the_latest_stays(sizes, keep, gone):
     kept = nights(*sizes)
 
-    assert retention.surplus(kept, keep, NOW) == kept[:gone]
+    assert retention.surplus(kept, keep, NOW, "n099") == kept[:gone]
 
 
 def test_a_year_of_nights_stays_bounded(tmp_path):
     keep = Keep(30, 14, 10_000)
     for day in range(365):
-        folder = tmp_path / f"{2026 + day // 365}-{day:03}"
+        folder = tmp_path / f"2026-01-01T{day:06}Z"
         folder.mkdir()
         (folder / "report.html").write_bytes(b"x" * 700)
         now = day * DAY
-        made = [Folder(f.path, int(f.path.name[5:]) * DAY, f.size) for f in retention.folders(tmp_path)]
-        for one in retention.surplus(made, keep, now):
+        made = [Folder(f.path, int(f.path.name[11:17]) * DAY, f.size) for f in retention.folders(tmp_path)]
+        for one in retention.surplus(made, keep, now, folder.name):
             (one.path / "report.html").unlink()
             one.path.rmdir()
 
@@ -58,11 +58,19 @@ def test_what_is_no_night_stays(tmp_path):
     (outside / "precious").write_text("x")
     parent = tmp_path / "nights"
     parent.mkdir()
-    (parent / "2026-12-01").mkdir()
-    (parent / "2026-12-02").mkdir()
-    (parent / "0-link").symlink_to(outside)
-    (parent / "2026-12-01" / "link").symlink_to(outside / "precious")
+    for name in ("0-mine", "2026-12-01T020000Z", "2026-12-02T020000Z", "zz-mine"):
+        (parent / name).mkdir()
+    (parent / "2026-11-01T020000Z").symlink_to(outside)
+    (parent / "2026-12-01T020000Z" / "link").symlink_to(outside / "precious")
 
-    assert retention.apply(parent, Keep(1, 90, 10**9), NOW) == ("2026-12-01",)
+    assert retention.apply(parent, Keep(1, 90, 10**9), NOW, "2026-12-02T020000Z") == ("2026-12-01T020000Z",)
     assert (outside / "precious").read_text() == "x"
-    assert (parent / "0-link").is_symlink()
+    assert sorted(path.name for path in parent.iterdir()) == ["0-mine", "2026-11-01T020000Z", "2026-12-02T020000Z", "zz-mine"]
+
+
+def test_a_night_of_a_clock_that_was_ahead_is_no_reason_to_remove_the_one_that_was_just_run():
+    ahead, kept = Folder(pathlib.Path("n999"), NOW, 1), nights(1, 1, 1)
+
+    assert retention.surplus((*kept, ahead), Keep(1, 90, 1000), NOW, "n099") == (ahead, *kept[:2])
+    assert retention.surplus((*kept, ahead), Keep(3, 90, 1000), NOW, "n099") == (ahead,)
+    assert retention.surplus((*kept, ahead), Keep(3, 90, 1000), NOW, "n001") == kept[:1]  # or is this one's clock behind?

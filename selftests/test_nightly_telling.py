@@ -156,6 +156,19 @@ def test_a_suite_that_does_not_run_is_a_night_that_could_not_be_seen(tmp_path):
     assert {path.name for path in one.folder.iterdir()} == {"pytest.log", BASELINE}
 
 
+def test_a_night_that_nothing_can_be_written_of_is_told_and_makes_room(suite, capsys, monkeypatch, tmp_path):
+    said = [*suite(baseline(), baseline())[:2], "--keep-nights=1", "--", "--replay=recording"]
+    assert [command.main(said) for _ in range(2)] == [0, 0]
+    monkeypatch.undo()
+    monkeypatch.setattr(nights, "_pytest", lambda _, log, *__: log.write_text("ERROR: no space"))
+    monkeypatch.setattr(baseline_json, "write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+
+    assert command.main(said) == 3
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert "nothing can be written: No space left on device" in line
+    assert len(list((tmp_path / "state" / "nights").iterdir())) == 1
+
+
 def test_a_suite_that_takes_too_long_is_ended(tmp_path):
     one = nights.run(tmp_path, ["--replay=/nowhere.tar.zst"], record=False, limit=0.01, stop=Stop())
 

@@ -1,5 +1,6 @@
 """A chat by webhook: one POST, no redirect, and all of the URL but scheme and host is a secret."""
 
+import contextlib
 import socket
 import threading
 
@@ -85,3 +86,24 @@ def test_a_right_url_is_taken_as_it_is(url):
 @pytest.mark.parametrize("nothing", [None, ""])
 def test_without_a_url_nobody_is_told(nothing):
     assert webhook.url_of(nothing) is None
+
+
+def test_an_answer_in_small_pieces_does_not_go_on_for_ever(monkeypatch):
+    monkeypatch.setattr(webhook, "LONGEST", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):  # until nobody listens
+                connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                while not over.wait(0.02):
+                    connection.sendall(b"x")
+
+        over, thread = threading.Event(), threading.Thread(target=answer)
+        thread.start()
+        try:
+            with pytest.raises(TellingError, match=rf"^{HERE}: no whole answer within 0 s$"):
+                webhook.post(f"http://127.0.0.1:{server.getsockname()[1]}/s3cret", "held")
+        finally:
+            over.set()
+            thread.join()

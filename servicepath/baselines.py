@@ -68,7 +68,10 @@ def _replayed(recording: pathlib.Path) -> Baseline:
         # With "=": pytest takes a bare path for a place to look for its configuration.
         said = (f"--replay={recording.absolute()}", f"--reports={folder}", f"--baseline-out={kept}")
         argv = [sys.executable, "-m", "pytest", "-q", *said]
-        done = subprocess.run(argv, cwd=_SUITE, capture_output=True, text=True, timeout=_REPLAY_TIMEOUT)
+        try:
+            done = subprocess.run(argv, cwd=_SUITE, capture_output=True, text=True, timeout=_REPLAY_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise BaselineError(f"{recording}: it was not judged within {_REPLAY_TIMEOUT} s") from None
         if not kept.exists():
             lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
             wrong = next((line for line in lines if line.startswith("ERROR: ")), lines[-1] if lines else "nothing was said")

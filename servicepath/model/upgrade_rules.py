@@ -71,7 +71,7 @@ class Rule:
     def expects_another(self, change: Change) -> bool:
         """Whether the rule expects this fact to become something that it did not become."""
         fact = self.about == "fact" and self.standing == "expected" and self.to is not None
-        return fact and change.kind in ("same", "changed") and self._place_fits(change) and not self.fits(change)
+        return fact and change.kind in ("same", "changed", "new") and self._place_fits(change) and not self.fits(change)
 
     @property
     def can_fit(self) -> bool:

@@ -16,6 +16,7 @@ from ..model.history import BROKEN, HELD, UNSEEN, WORST_FIRST, History, Night, O
 from ..report.visible import visible
 
 T = TypeVar("T")
+_EVER = "~"  # behind the name of every night
 BUSY = 20.0  # seconds to wait for another program that has the file
 _ANEW = "move it away, and the nights that are kept make a new one"
 
@@ -78,6 +79,8 @@ def _migrate(db: sqlite3.Connection, path: pathlib.Path) -> None:
     (schema,) = db.execute("PRAGMA user_version").fetchone()
     if schema > len(MIGRATIONS):
         raise HistoryError(f"{path}: expected a history of schema {len(MIGRATIONS)} or less, found {schema}: use a newer servicepath")
+    if not schema and db.execute("SELECT 1 FROM sqlite_master").fetchone():
+        raise HistoryError(f"{path}: expected a history, found a database of another program; {_ANEW}")
     for number in range(schema, len(MIGRATIONS)):
         MIGRATIONS[number](db)
         db.execute(f"PRAGMA user_version = {number + 1}")
@@ -117,14 +120,15 @@ def names(db: sqlite3.Connection) -> frozenset[str]:
     return frozenset(_text(name) for (name,) in db.execute("SELECT name FROM night"))
 
 
-def forget(db: sqlite3.Connection, keep: int) -> None:
-    """Leave only the latest nights."""
-    db.execute("DELETE FROM night WHERE id NOT IN (SELECT id FROM night ORDER BY name DESC LIMIT ?)", (keep,))
+def forget(db: sqlite3.Connection, keep: int, last: str = _EVER) -> None:
+    """Leave only the latest nights; ``last`` as in read()."""
+    db.execute("DELETE FROM night WHERE id NOT IN (SELECT id FROM night ORDER BY name <= ? DESC, name DESC LIMIT ?)", (last, keep))
 
 
-def read(db: sqlite3.Connection, nights: int = 30) -> History:
-    """The latest nights."""
-    rows = db.execute("SELECT id, name, started, status, versions, changed FROM night ORDER BY name DESC LIMIT ?", (nights,)).fetchall()
+def read(db: sqlite3.Connection, nights: int = 30, last: str = _EVER) -> History:
+    """The latest nights, of which ``last`` was just run: a name beyond it is of a clock that was ahead, and counts as the oldest."""
+    columns = "SELECT id, name, started, status, versions, changed FROM night "
+    rows = db.execute(columns + "ORDER BY name <= ? DESC, name DESC LIMIT ?", (last, nights)).fetchall()  # as retention.newest_first
     rows.reverse()
     verdicts: dict[int, dict[str, list[tuple[str, str]]]] = {}
     paces: dict[tuple[int, str], Pace] = {}

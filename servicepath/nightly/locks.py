@@ -13,13 +13,14 @@ import os
 import pathlib
 import platform
 import pwd
-import signal
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
-from .stopping import Stopped
+from ..report.visible import one_line, visible
+from . import stopping
+from .stopping import Stopped, TimeIsUp
 
 RETRY = 5.0  # seconds between two looks at the cluster's lock
 
@@ -62,10 +63,11 @@ def on_this_machine(path: pathlib.Path, wait: float) -> Iterator[int]:
         HeldByAnother: somebody else had it for all of ``wait`` seconds.
         OSError: the file cannot be made.
     """
-    with path.open("a+", encoding="utf-8") as file:
+    with path.open("a+", encoding="utf-8", errors="replace") as file:
         if not _locked(file.fileno(), wait):
             file.seek(0)
-            raise HeldByAnother(f"another run has {path}: {file.read().strip() or 'it does not say who it is'}")
+            who = visible(one_line(file.read(1000)))
+            raise HeldByAnother(f"another run has {path}: {who or 'it does not say who it is'}")
         file.truncate(0)
         file.write(holder() + "\n")
         file.flush()
@@ -82,24 +84,12 @@ def _locked(descriptor: int, wait: float) -> bool:
     except BlockingIOError:
         if wait <= 0:
             return False
-    earlier = signal.signal(signal.SIGALRM, _time_is_up)
-    signal.setitimer(signal.ITIMER_REAL, wait)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except _TimeIsUp:
+        with stopping.within(wait):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except TimeIsUp:
         return False
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, earlier)
     return True
-
-
-class _TimeIsUp(Exception):
-    pass
-
-
-def _time_is_up(*_: Any) -> None:
-    raise _TimeIsUp
 
 
 @contextlib.contextmanager

@@ -98,7 +98,10 @@ def _kept(folder: pathlib.Path, started: float, why: str | None) -> Baseline:
             why = str(wrong)
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(started))
     empty = Baseline(at, None, (), (), (), (), why or last_words(folder / "pytest.log"))
-    baseline_json.write(empty, folder / BASELINE)
+    try:
+        baseline_json.write(empty, folder / BASELINE)
+    except OSError as wrong:  # a full disk; the night is told all the same, and what is too much of those before it goes
+        return dataclasses.replace(empty, unfinished=f"{empty.unfinished}; {folder}: nothing can be written: {wrong.strerror}")
     return empty
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from .. import baselines
 from ..baselines import BaselineError
+from ..model.absence import judged
 from ..model.baseline import Baseline
 from ..model.comparison import AnotherCluster, Comparison, compare
 from ..model.history import History, status_of
@@ -48,7 +49,7 @@ class State:
             raise StateError(f"--state: {folder}: cannot be made or used: {wrong.strerror}") from wrong
 
     def remember(self, one: Night, rules: tuple[Rule, ...] = ()) -> tuple[int, str, str, list[str]]:
-        """Compare the night with the one before, put it into the history, remove what is not kept, draw the pages.
+        """Compare the night, which was just run, with the one before, put it into the history, remove what is not kept, draw the pages.
 
         What goes wrong in one of these is told and hinders none of the others; what is removed is in the history by then, if it can be.
 
@@ -70,10 +71,10 @@ class State:
                 told = self._into_history(one, status, changed, stranger=stranger)
         finally:  # also of a history that cannot be used, or the nights pile up; and behind it: what goes is in it, if it can be
             with self._noted(troubles):
-                retention.apply(self.nights, self.keep, time.time())
+                retention.apply(self.nights, self.keep, time.time(), one.folder.name)
         if told is not None:
             with self._noted(troubles):
-                kept = frozenset(folder.name for folder in self.nights.iterdir() if folder.is_dir())
+                kept = frozenset(folder.name for folder in retention.nights(self.nights))
                 history_html.write(told, kept, self.folder / "history.html")
         return status, telling.line(one.run, status, since), changed, troubles
 
@@ -93,12 +94,13 @@ class State:
         Raises:
             AnotherCluster: that night's is not this night's.
         """
-        earlier = [each for each in sorted(self.nights.iterdir(), reverse=True) if each.is_dir() and each.name < one.folder.name]
+        names = {each.name for each in retention.nights(self.nights)} - {one.folder.name}
+        earlier = [self.nights / name for name in retention.newest_first(names, one.folder.name)]
         if not earlier:
             return None, "the first night"
         if not one.run.judged:
             return None, "not compared: nothing was judged"
-        folder, before = next(((each, run) for each in earlier if (run := _kept(each)) and run.judged), (None, None))
+        folder, before = next(((each, run) for each in earlier if (run := _kept(each)) and judged(run)), (None, None))
         if before is None:
             return None, "not compared: no night before it can be read and has verdicts"
         found = compare(before, one.run, rules)
@@ -109,14 +111,14 @@ class State:
         """Add this night, unless it is another cluster's, and those before it that are not in it yet; all that it holds now."""
         with history.opened(self.history) as db:
             known = history.names(db)
-            for folder in sorted(self.nights.iterdir()):
+            for folder in retention.nights(self.nights):
                 run = _kept(folder) if folder.name not in known and folder != one.folder else None
                 if run is not None and self._same_cluster(run, one.run) is not stranger:
                     history.add(db, folder.name, run, status_of(run), "")
             if not stranger:
                 history.add(db, one.folder.name, one.run, status, changed)
-            history.forget(db, REMEMBERED)
-            return history.read(db)
+            history.forget(db, REMEMBERED, one.folder.name)
+            return history.read(db, last=one.folder.name)
 
     def _same_cluster(self, run: Baseline, other: Baseline) -> bool:
         return not (run.identity and other.identity and run.identity.unlike(other.identity))

@@ -1,4 +1,4 @@
-"""SIGTERM, SIGHUP and Ctrl-C: what waits is ended at once, what keeps and tells the night is not."""
+"""SIGTERM, SIGHUP and Ctrl-C: what waits is ended at once, what keeps and tells the night is not. And waiting no longer than so long."""
 
 from __future__ import annotations
 
@@ -51,3 +51,23 @@ def noticed() -> Iterator[Stop]:
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)
+
+
+class TimeIsUp(Exception):
+    """It took too long. No OSError, so that no client library takes it for trouble of its own."""
+
+
+def _time_is_up(*_: object) -> None:
+    raise TimeIsUp
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raise TimeIsUp inside when it takes longer, whatever it waits for; for the main thread."""
+    earlier = signal.signal(signal.SIGALRM, _time_is_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, earlier)

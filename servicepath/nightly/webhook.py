@@ -13,9 +13,12 @@ from email.message import Message
 from typing import IO
 
 from ..report.visible import visible
+from . import stopping
+from .stopping import TimeIsUp
 from .telling import TellingError
 
-TIMEOUT = 10.0  # seconds
+TIMEOUT = 10.0  # seconds for the connection, and for each piece of the answer
+LONGEST = 30.0  # seconds for all of it, however small the pieces
 _URL = re.compile(r"https?://[!-~]+", re.IGNORECASE)  # urllib takes no space and nothing beyond ASCII, and shows the URL when it says so
 
 
@@ -58,8 +61,10 @@ def post(url: str, text: str) -> None:
     body = json.dumps({"text": text}).encode()
     request = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json"})  # noqa: S310 - url_of saw the scheme
     try:
-        with urllib.request.build_opener(_Unfollowed).open(request, timeout=TIMEOUT):
+        with stopping.within(LONGEST), urllib.request.build_opener(_Unfollowed).open(request, timeout=TIMEOUT):
             return
+    except TimeIsUp:
+        raise TellingError(f"{told}: no whole answer within {LONGEST:.0f} s") from None
     except urllib.error.HTTPError as wrong:
         wrong.close()
         more = ": a redirect, which is not followed; expected the URL that it leads to" if 300 <= wrong.code < 400 else ""
