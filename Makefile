@@ -9,7 +9,7 @@ PY := $(VENV)/bin/python
 # After pytest: what sudo made in this folder belongs to whoever called it; the exit status stays pytest's.
 GIVE_BACK = status=$$?; [ -z "$$SUDO_UID" ] || chown -hR --from=root "$$SUDO_UID:$$SUDO_GID" .; exit $$status
 
-.PHONY: browser help check test upgrades doctor bench faults soak lint lab-up lab-down packages clean
+.PHONY: browser number help check test upgrades doctor bench faults soak lint lab-up lab-down packages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -36,7 +36,7 @@ faults: packages $(VENV)/.ready ## break the lab on purpose, fault by fault, and
 	@$(PY) -m lab up
 	@$(PY) -m lab fault check $(NAMES)
 
-soak: packages $(VENV)/.ready ## N=100 healthy runs in a row under foreign load: nothing red, nothing that grows (root)
+soak: number packages $(VENV)/.ready ## N=100 healthy runs in a row under foreign load: nothing red, nothing that grows (root)
 	@$(PY) -m lab up
 	@$(PY) -m lab soak $(or $(N),100)
 
@@ -48,6 +48,10 @@ lab-up: packages $(VENV)/.ready ## start the lab (root); the first time it build
 
 lab-down: $(VENV)/.ready ## remove the lab and all that it made but its cache
 	@$(PY) -m lab down
+
+# Before a lab is built for it.
+number:
+	@[ "$(or $(N),100)" -ge 1 ] 2>/dev/null || { echo "N: expected a whole number of at least 1" >&2; exit 2; }
 
 browser:
 	@sh lab/packages.sh chromium

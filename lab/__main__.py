@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from lab import builds, changing, cluster, host, images, preflight, soak, status, teardown, topology
 from lab.errors import LabError
-from lab.faults import actions
 from lab.faults import command as fault
+from lab.faults import record
 from lab.locking import only_one
 from lab.paths import ADMIN_KUBECONFIG, INVENTORY, TIMINGS
 from lab.progress import Progress
@@ -29,8 +29,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)
         return error.status
+    except PermissionError as error:
+        if os.geteuid() == 0:
+            raise
+        print(f"lab: {error.filename}: not to be read: the lab is root's: run this as root (sudo)", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
-        print("lab: interrupted; `python -m lab down` takes away what was started", file=sys.stderr)
+        left = record.told() or ["`python -m lab down` takes away what was started"]
+        print(f"lab: interrupted; {'; '.join(left)}", file=sys.stderr)
         return 130
 
 
@@ -59,11 +65,11 @@ def _up(_: argparse.Namespace) -> int:
         complaints = status.complaints(wanted)
         if complaints == []:
             progress.say(f"the lab is already up and well; its inventory is {INVENTORY}")
-            for line in _broken_on_purpose():
+            for line in record.told():
                 progress.say(line)
             return 0
         if complaints:
-            progress.say(f"clearing away a lab that is not well: {'; '.join(complaints)}")
+            progress.say(f"clearing away a lab that is not well: {'; '.join((*complaints, *record.told()))}")
             teardown.down(progress)
         preflight.check_inotify()
         modules = builds.modules()
@@ -78,8 +84,7 @@ def _up(_: argparse.Namespace) -> int:
 
 def _down(_: argparse.Namespace) -> int:
     progress = Progress()
-    if os.geteuid() != 0:
-        raise LabError("the lab is root's: run this as root (sudo)")
+    preflight.check_root()
     with only_one(progress):
         if not teardown.left_over():
             progress.say("there is no lab")
@@ -94,17 +99,12 @@ def _status(_: argparse.Namespace) -> int:
     if complaints is None:
         print("no lab")
         return 3
-    complaints += _broken_on_purpose()
+    complaints += record.told()
     for complaint in complaints:
         print(complaint)
     if not complaints:
         print(f"the lab is up and well; its inventory is {INVENTORY}")
     return 1 if complaints else 0
-
-
-def _broken_on_purpose() -> list[str]:
-    """A line for each fault that is applied: what runs may be well for all that a fault shows."""
-    return [f"the fault {name} is applied: python -m lab fault revert {name}" for name in actions.applied()]
 
 
 def _exec(arguments: argparse.Namespace) -> int:

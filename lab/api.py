@@ -31,12 +31,19 @@ class ApiError(LabError):
 
 
 class Api:
-    """A connection to the lab's API server; not for use by several threads at a time."""
+    """A connection to the lab's API server; not for use by several threads at a time.
+
+    Raises:
+        LabError: there is no lab.
+    """
 
     def __init__(self, topology: Topology, pki: Path = PKI):
         self._host = str(topology.master.address)
-        self._context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
-        self._context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        try:
+            self._context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+            self._context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise LabError("the lab is not up: python -m lab up") from error
         self._connection: http.client.HTTPSConnection | None = None
         self._resources = remember(self._read_resources)
 

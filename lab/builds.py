@@ -126,7 +126,7 @@ def build(every: Mapping[str, Module], progress: Progress) -> None:
             _copy_assets(module, go, progress)
         for index, (module, name) in enumerate(missing, 1):
             progress.say(f"building {name} ({module.recipe['module']} {module.version}), {index} of {len(missing)}")
-            with progress.step(f"built {name}"):
+            with progress.step(f"built {name}"), progress.alive(f"building {name}"):
                 _build(module, name, go)
 
 
@@ -160,7 +160,8 @@ def _copy_assets(module: Module, go: Path, progress: Progress) -> None:
     if "assets" not in module.recipe or module.assets.exists():
         return
     progress.say(f"fetching {module.recipe['module']} {module.version}")
-    source = _source(module, go)
+    with progress.alive(f"fetching {module.recipe['module']}"):
+        source = _source(module, go)
     module.target.mkdir(parents=True, exist_ok=True)
     partial = module.target / ".module.partial"
     if partial.exists():

@@ -1,13 +1,12 @@
 """The commands that change the running lab: ``set``, ``upgrade``, ``restart`` and ``reboot``."""
 
 import argparse
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from lab import builds, changes, cluster, images, reboot, topology
+from lab import builds, changes, cluster, images, preflight, reboot, topology
 from lab.errors import LabError
 from lab.locking import only_one
 from lab.progress import Progress
@@ -82,8 +81,7 @@ def _now(lab: cluster.Cluster) -> Settings:
 
 @contextmanager
 def _running() -> Iterator[cluster.Cluster]:
-    if os.geteuid() != 0:
-        raise LabError("the lab is root's: run this as root (sudo)")
+    preflight.check_root()
     progress = Progress()
     with only_one(progress):
         modules = builds.modules()

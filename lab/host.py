@@ -38,6 +38,8 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT = {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8"}
 # Join the cgroups whose files come before "--", then become the command behind it.
 JOIN = ["sh", "-c", 'while [ "$1" != -- ]; do echo $$ > "$1" || exit; shift; done; shift; exec "$@"', "join"]
+# Of no terminal, and asked to end by the signals that this process may ignore while it takes something back.
+APART = ["setsid", "--fork", "env", "--default-signal=INT,TERM"]
 # Note the process id as the host sees it, then become the component.
 AS_COMPONENT = ["sh", "-c", 'echo $$ > "/run/servicepath/$0.pid" && exec "$@"']
 NOTHING = Path("/dev/null")
@@ -101,7 +103,7 @@ class LabHost:
         pid_file = self.root / "run/servicepath" / f"{name}.pid"
         pid_file.unlink(missing_ok=True)
         with log.open("ab") as out:
-            argv = self.argv(["setsid", "--fork", *AS_COMPONENT, name, *command])
+            argv = self.argv([*APART, *AS_COMPONENT, name, *command])
             subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={**ENVIRONMENT, **(environment or {})}, check=False)
         until(
             lambda: None if _number(pid_file) else "it has not begun",

@@ -76,6 +76,16 @@ def check(topology: Topology) -> None:
     _check_kernel()
 
 
+def check_root() -> None:
+    """Return if this process is root's, as the lab is.
+
+    Raises:
+        RefusedError: it is not.
+    """
+    if os.geteuid() != 0:
+        raise RefusedError("the lab is root's: run this as root (sudo)")
+
+
 def _check_tools() -> None:
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     lacking = {tool: package for tool, package in TOOLS.items() if not shutil.which(tool, path=path)}

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,6 +38,23 @@ class Progress:
         end = self.elapsed()
         self.steps.append((name, begin, end))
         self.say(f"{name} ({end - begin:.1f} s)")
+
+    @contextmanager
+    def alive(self, name: str, every: float = 60.0) -> Iterator[None]:
+        """Say what goes on inside again and again, ``every`` so many seconds, with the time that it has taken so far."""
+        begin, done = self.elapsed(), threading.Event()
+
+        def say() -> None:
+            while not done.wait(every):
+                self.say(f"{name}: {self.elapsed() - begin:.0f} s so far")
+
+        teller = threading.Thread(target=say)
+        teller.start()
+        try:
+            yield
+        finally:
+            done.set()
+            teller.join()
 
     def table(self) -> str:
         """Return the steps as a table: when each ended and how long it took."""

@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab import status, topology
+from lab import preflight, status, topology
 from lab.errors import LabError
-from lab.faults import actions, suite
+from lab.faults import record, suite
 from lab.faults.catalogue import load
 from lab.faults.compare import RED
+from lab.faults.effect import in_effect
+from lab.interrupts import Interrupts, heard_once
 from lab.locking import only_one
 from lab.process import run
 from lab.progress import Progress
@@ -52,24 +54,26 @@ class Use:
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``soak`` to the lab's commands."""
     soak = commands.add_parser("soak", help="run the suite N times in a row under foreign load, and count what is red and what grows")
-    soak.add_argument("number", metavar="N", type=_number)
+    soak.add_argument("number", metavar="N", type=number)
     soak.set_defaults(run=_soak)
 
 
-def _number(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected how many runs, 1 or more, and not {text!r}")
-    return number
+def number(text: str) -> int:
+    """Return how many runs a word asks for.
+
+    Raises:
+        argparse.ArgumentTypeError: it is no whole number of at least 1.
+    """
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, not {text!r}")
+    return int(text)
 
 
 def _soak(arguments: argparse.Namespace) -> int:
     progress, wanted = Progress(), topology.load()
-    with only_one(progress):
-        red, used = soak(arguments.number, wanted, progress)
+    preflight.check_root()
+    with only_one(progress), heard_once() as interrupts:
+        red, used = soak(arguments.number, wanted, progress, interrupts)
     for line in (*red, *(growth := grown(used))):
         progress.say(line)
     print(table(used))
@@ -77,43 +81,34 @@ def _soak(arguments: argparse.Namespace) -> int:
     return 1 if red or growth else 0
 
 
-def soak(number: int, wanted: Topology, progress: Progress) -> tuple[list[str], list[Use]]:
+def soak(many: int, wanted: Topology, progress: Progress, interrupts: Interrupts) -> tuple[list[str], list[Use]]:
     """Run the suite so many times under foreign load; return each red verdict as a line, and what each run used.
 
     Raises:
         LabError: the lab is not well, a fault is applied, or the load could not be made or taken away.
     """
     faults = load()
-    if there := actions.applied():
-        raise LabError(f"{next(iter(there))} is applied: python -m lab fault revert {next(iter(there))}")
+    if there := [name for name, each in record.applied().items() if not each.undone]:
+        raise LabError(f"{there[0]} is applied: python -m lab fault revert {there[0]}")
     red: list[str] = []
     used: list[Use] = []
-    try:
-        for name in LOAD:
-            actions.apply(faults[name], wanted, alone=False)
-        for count in range(1, number + 1):
+    with in_effect([faults[name] for name in LOAD], wanted, progress, interrupts, alone=False):
+        for count in range(1, many + 1):
             judged, use = _once(wanted)
             here = [f"run {count}: {j.conclusion} {j.outcome} on {j.case}: {j.message}" for j in judged if j.outcome in RED]
             red += here
             used.append(use)
-            outcomes = ", ".join(f"{many} {outcome}" for outcome, many in sorted(Counter(j.outcome for j in judged).items()))
-            progress.say(f"run {count} of {number}: {outcomes}; {use.memory:.0f} MiB{'; RED' if here else ''}")
-    finally:
-        for name in reversed(actions.applied()):
-            actions.revert(faults[name], wanted)
+            outcomes = ", ".join(f"{times} {outcome}" for outcome, times in sorted(Counter(j.outcome for j in judged).items()))
+            progress.say(f"run {count} of {many}: {outcomes}; {use.memory:.0f} MiB{'; RED' if here else ''}")
     return red, used
 
 
 def _once(wanted: Topology) -> tuple[tuple[suite.Judged, ...], Use]:
     with tempfile.TemporaryDirectory() as folder:
-        started = suite.start("soak", disruptive=True, environment={"TMPDIR": folder})
-        try:
+        with suite.start("soak", disruptive=True, environment={"TMPDIR": folder}) as started:
             _, code, usage = os.wait4(started.process.pid, 0)
-        except BaseException:
-            suite.end(started)
-            raise
-        started.process.returncode = os.waitstatus_to_exitcode(code)
-        judged = suite.finish(started)
+            started.process.returncode = os.waitstatus_to_exitcode(code)
+            judged = suite.finish(started)
         left = len(list(Path(folder).rglob("*")))
     counts = [_left(wanted, node.name) for node in wanted.nodes]
     here = run(["ss", "-Htn", "state", "established", "dst", str(wanted.lan.network), "dport = :22"]).splitlines()

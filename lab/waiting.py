@@ -6,6 +6,11 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 from lab.errors import LabError
 
+
+class NotInTimeError(LabError):
+    """A state that was waited for did not come."""
+
+
 Check = Callable[[], str | None]
 """Returns None once the state is there, else what is still missing, as a person would say it."""
 
@@ -21,7 +26,7 @@ def until(check: Check, what: str, *, seconds: float, every: float = 0.05, where
         where: where a person would look next, such as a log file.
 
     Raises:
-        LabError: the state was not there in time; the message has the last complaint.
+        NotInTimeError: the state was not there in time; the message has the last complaint.
     """
     asking = Retrying(
         retry=retry_if_result(lambda complaint: complaint is not None),
@@ -32,4 +37,4 @@ def until(check: Check, what: str, *, seconds: float, every: float = 0.05, where
         asking(check)
     except RetryError as error:
         complaint = error.last_attempt.result()
-        raise LabError(f"{what}: not after {seconds:.0f} s: {complaint}{f' (see {where})' if where else ''}") from error
+        raise NotInTimeError(f"{what}: not after {seconds:.0f} s: {complaint}{f' (see {where})' if where else ''}") from error

@@ -1,6 +1,8 @@
 """The table of faults and its comparison with a run; the faults themselves are made on the lab (selftests/lab/test_fault_undo.py)."""
 
 import dataclasses
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +12,9 @@ import pytest
 from lab.errors import LabError
 from lab.faults import catalogue, check, compare, document, suite
 from lab.faults.catalogue import ALL, Fault, Step, Turned, load
+from lab.faults.record import Applied
 from lab.faults.suite import Judged
+from lab.interrupts import Interrupts
 from lab.progress import Progress
 from lab.topology import load as load_topology
 from selftests.test_lint import CONCLUSIONS
@@ -49,6 +53,30 @@ def test_a_fault_names_what_is_there(name):
     assert {c for turned in each.turns for c in turned.conclusions} <= CONCLUSIONS | {ALL}
     assert {node for turned in each.turns for node in turned.at or ()} <= places
     assert each.group in document.TITLES
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_tells_that_a_fault_is_gone_reads_no_file_that_the_undo_deletes(name):
+    for step in FAULTS[name].steps:
+        removed = {word.strip("\"'") for command in re.findall(r"\brm ([^;&|\n#]*)", step.undo) for word in command.split()}
+        read = " ".join(re.findall(r"\$\(([^()]*)\)", step.seen))
+
+        assert not [file for file in removed if "/" in file and file in read]
+
+
+@pytest.mark.parametrize(("kept", "shown", "seen"), [("", "", 1), ("AAAAnew", "AAAAnew", 0), ("AAAAnew", "AAAAold", 1)])
+def test_a_host_key_is_seen_changed_only_where_the_new_one_is_known_and_shown(tmp_path, kept, shown, seen):
+    (tmp_path / "ssh-keyscan").write_text(f"#!/bin/sh\necho 127.0.0.1 ssh-ed25519 {shown}\n", encoding="utf-8")
+    (tmp_path / "ssh-keyscan").chmod(0o755)
+    if kept:
+        (tmp_path / "key.pub").write_text(f"ssh-ed25519 {kept} somebody\n", encoding="utf-8")
+    (step,) = FAULTS["host-key-changed"].steps
+
+    done = subprocess.run(
+        ["sh", "-e", "-c", step.seen], env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "KEEP": str(tmp_path)}, timeout=20, check=False
+    )
+
+    assert done.returncode == seen
 
 
 def test_a_run_that_is_as_declared_is_not_wrong():
@@ -139,9 +167,9 @@ def test_a_run_does_not_go_on_behind_who_waited_for_it(tmp_path, monkeypatch):
 
     monkeypatch.setattr(process, "wait", wait)
 
-    with pytest.raises(KeyboardInterrupt):
-        suite.finish(suite.Run(tmp_path, process))
-    assert process.poll() == -signal.SIGTERM
+    with pytest.raises(KeyboardInterrupt), suite.Run(tmp_path, process) as run:
+        suite.finish(run)
+    assert process.poll() == -signal.SIGINT
 
 
 @pytest.mark.parametrize("left", ["", "{", "[]", "null", '{"key": "of another version"}', "\xff"])
@@ -156,10 +184,10 @@ def test_what_a_crash_or_another_version_left_is_no_result(left, tmp_path):
 
 
 def test_a_fault_that_is_still_applied_and_that_the_catalogue_has_no_more_is_named(monkeypatch):
-    monkeypatch.setattr(check.actions, "applied", lambda: {"of-another-version": {}})
+    monkeypatch.setattr(check.record, "applied", lambda: {"of-another-version": Applied({})})
 
     with pytest.raises(LabError, match="no fault named 'of-another-version'"):
-        check.clear(None, Progress())
+        check.clear(None, Progress(), Interrupts())
 
 
 def test_a_result_is_of_other_sources_when_one_of_them_changes(tmp_path):

@@ -3,53 +3,48 @@
 import pytest
 
 import lab.__main__
-from lab import soak, status
+from lab import soak
 from lab.errors import LabError
-from lab.faults import actions
+from lab.faults import actions, record
+from lab.faults.record import Applied
+from lab.interrupts import Interrupts
+from lab.progress import Progress
 from lab.soak import Use
 
 STEADY = [Use(100.0, 0, 0, 3), Use(101.0, 0, 0, 3), Use(99.0, 0, 0, 3), Use(102.0, 0, 0, 3)]
 
 
-@pytest.mark.parametrize("number", ["0", "-3", "x", "1.5", ""])
+@pytest.mark.parametrize("number", ["0", "-3", "x", "1.5", "²", ""])
 def test_a_number_of_runs_that_is_none_is_refused(number, capsys):
     with pytest.raises(SystemExit) as refused:
         lab.__main__.main(["soak", "--", number])
 
     assert refused.value.code == 2
-    assert f"expected how many runs, 1 or more, and not '{number}'" in capsys.readouterr().err
+    assert f"argument N: expected a whole number of at least 1, not '{number}'" in capsys.readouterr().err
 
 
 def test_a_soak_beside_a_fault_is_refused(monkeypatch):
-    monkeypatch.setattr(actions, "applied", lambda: {"route-missing": {}})
+    monkeypatch.setattr(record, "applied", lambda: {"route-missing": Applied({})})
 
     with pytest.raises(LabError, match="route-missing is applied: python -m lab fault revert route-missing"):
-        soak.soak(1, None, None)
+        soak.soak(1, None, None, Interrupts())
 
 
 def test_load_that_could_be_made_in_part_is_taken_away(monkeypatch):
-    there: dict[str, dict[str, str]] = {}
+    there: dict[str, Applied] = {}
 
     def apply(fault, _, *, alone):
-        there[fault.name] = {}
+        there[fault.name] = Applied({})
         if len(there) == 2:
             raise LabError("the second one could not be made")
 
-    monkeypatch.setattr(actions, "applied", lambda: dict(there))
+    monkeypatch.setattr(record, "applied", lambda: dict(there))
     monkeypatch.setattr(actions, "apply", apply)
     monkeypatch.setattr(actions, "revert", lambda fault, _: there.pop(fault.name))
 
     with pytest.raises(LabError, match="could not be made"):
-        soak.soak(1, None, None)
+        soak.soak(1, None, Progress(), Interrupts())
     assert not there
-
-
-def test_the_lab_tells_of_a_fault_that_is_applied(monkeypatch, capsys):
-    monkeypatch.setattr(actions, "applied", lambda: {"route-missing": {}})
-    monkeypatch.setattr(status, "complaints", lambda _: [])
-
-    assert lab.__main__.main(["status"]) == 1
-    assert capsys.readouterr().out == "the fault route-missing is applied: python -m lab fault revert route-missing\n"
 
 
 def test_what_varies_a_little_does_not_grow():

@@ -7,7 +7,7 @@ so that ``lab down`` takes them away, too.
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import shlex
 import subprocess
 from functools import partial
@@ -16,15 +16,15 @@ from pathlib import Path
 from lab import builds, components, readiness, state, status
 from lab.api import Api
 from lab.errors import LabError
-from lab.faults import setups
+from lab.faults import record, setups
 from lab.faults.catalogue import MACHINE, NODES, Fault, Step
 from lab.faults.places import on_machine, variables
+from lab.faults.record import Applied, applied
 from lab.host import LabHost
 from lab.paths import RUN
 from lab.topology import Topology
-from lab.waiting import until
+from lab.waiting import NotInTimeError, until
 
-RECORD = RUN / "faults.json"
 PRELUDE = Path(__file__).with_name("prelude.sh")
 PROGRAMS = Path(__file__).with_name("programs")
 KEEP = "run/servicepath/faults"
@@ -33,13 +33,8 @@ IN_EFFECT = 90.0  # seconds; a node that is not heard of is NotReady after 40
 WELL_AGAIN = 120.0  # seconds; an agent that starts anew takes some 20
 
 
-def applied() -> dict[str, dict[str, str]]:
-    """Return the names of the faults that are in effect, in their order, each with the variables it was applied with."""
-    try:
-        found: dict[str, dict[str, str]] = json.loads(RECORD.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    return found
+class StillSeenError(LabError):
+    """A fault was undone and the lab is well, but what tells of the fault still says that it is in effect."""
 
 
 def apply(fault: Fault, topology: Topology, *, alone: bool = True) -> None:
@@ -49,10 +44,11 @@ def apply(fault: Fault, topology: Topology, *, alone: bool = True) -> None:
         LabError: a step could not be made or is not in effect; what was made stays recorded, so that it can be reverted.
     """
     there = applied()
-    if there and (alone or fault.name in there):
-        raise LabError(f"{next(iter(there))} is applied already: python -m lab fault revert {next(iter(there))}")
+    in_the_way = [name for name, each in there.items() if name == fault.name or (alone and not each.undone)]
+    if in_the_way:
+        raise LabError(f"{in_the_way[0]} is applied already: python -m lab fault revert {in_the_way[0]}")
     known = variables(topology, Api(topology))
-    _record({**there, fault.name: known})
+    record.write({**there, fault.name: Applied(known)})
     if fault.change:
         setups.turn(fault.change, topology)
     for step in fault.steps:
@@ -69,12 +65,13 @@ def revert(fault: Fault, topology: Topology) -> None:
     """Take the fault back and return once the lab is seen to be well again.
 
     Raises:
-        LabError: something cannot be taken back, is still there, or the lab is not well; the record then stays.
+        StillSeenError: all was undone and the lab is well, but the fault is not seen gone; the record says so.
+        LabError: something cannot be taken back, or the lab is not well; the record then stays.
     """
     there = applied()
-    known = there.get(fault.name)
-    if known is None:
+    if fault.name not in there:
         raise LabError(f"{fault.name} is not applied{': ' + ', '.join(there) + ' is' if there else ''}")
+    known = there[fault.name].variables
     for step in reversed(fault.steps):
         for place in _places(step, topology):
             if step.undo:
@@ -82,20 +79,27 @@ def revert(fault: Fault, topology: Topology) -> None:
             component = step.stops or step.restarts
             if component:
                 _start(_host(topology, place), component, topology)
-    for step in fault.steps:
-        if step.undo or step.stops or step.restarts:
-            for place in _places(step, topology):
-                _await(fault, topology, place, step, known, there=False)
+    still = _still_seen(fault, topology, known)
     if fault.change:
         setups.bring(fault.setup, topology)
     until(partial(_not_well, topology), "the lab well again", seconds=WELL_AGAIN, every=0.5)
-    _record({name: values for name, values in there.items() if name != fault.name})
+    if still:
+        record.write({**there, fault.name: dataclasses.replace(there[fault.name], undone=True)})
+        again = f"python -m lab fault revert {fault.name}"
+        raise StillSeenError(f"{fault.name} was undone and the lab is well, but it is not seen gone ({again} tries again): {still}")
+    record.write({name: each for name, each in there.items() if name != fault.name})
 
 
-def _record(faults: dict[str, dict[str, str]]) -> None:
-    partial_file = RECORD.with_suffix(".partial")
-    partial_file.write_text(json.dumps(faults, indent=2) + "\n", encoding="utf-8")
-    partial_file.rename(RECORD)
+def _still_seen(fault: Fault, topology: Topology, known: dict[str, str]) -> str | None:
+    """Wait until the fault is gone; return what says that it is not, in the end."""
+    try:
+        for step in fault.steps:
+            if step.undo or step.stops or step.restarts:
+                for place in _places(step, topology):
+                    _await(fault, topology, place, step, known, there=False)
+    except NotInTimeError as error:
+        return str(error)
+    return None
 
 
 def _places(step: Step, topology: Topology) -> list[str]:

@@ -6,13 +6,16 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from lab.errors import LabError
-from lab.faults import actions, compare, setups, suite
+from lab.faults import actions, compare, record, setups, suite
 from lab.faults.catalogue import Fault, load, named
 from lab.faults.compare import Healthy
+from lab.faults.effect import NotTakenBackError, in_effect, take_back
 from lab.faults.suite import Judged
+from lab.interrupts import Interrupts
 from lab.paths import PROJECT, cache
 from lab.progress import Progress
 from lab.topology import Topology
@@ -20,7 +23,8 @@ from lab.topology import Topology
 # What a result depends on: the suite, and how faults are made. A fault's own lines and programs count for that fault alone.
 SOURCES = (
     *("conftest.py", "pytest.ini", "fixtures", "servicepath", "tests"),
-    *("lab/faults/actions.py", "lab/faults/compare.py", "lab/faults/places.py", "lab/faults/prelude.sh", "lab/faults/setups.py"),
+    *("lab/faults/actions.py", "lab/faults/compare.py", "lab/faults/effect.py", "lab/faults/places.py"),
+    *("lab/faults/prelude.sh", "lab/faults/setups.py"),
 )
 
 
@@ -79,15 +83,23 @@ def tree(project: Path = PROJECT) -> str:
     return total.hexdigest()
 
 
+class CutOffError(LabError):
+    """A check was cut off; the message says whether its fault was taken back."""
+
+    status = 130
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Manner:
     """How faults are checked.
 
     Attributes:
+        interrupts: how a check is cut off.
         together: all is seen green again after the last fault of a set-up alone, and not what each turned after each.
         record: the folder in which every run is recorded, by the fault's name; None for none.
     """
 
+    interrupts: Interrupts
     together: bool = False
     record: Path | None = None
 
@@ -96,32 +108,35 @@ class Manner:
         return self.record / f"{name}.tar.zst" if self.record else None
 
 
-def check(faults: Sequence[Fault], topology: Topology, results: Results, progress: Progress, manner: Manner) -> list[Result]:
-    """Check faults one by one, set-up by set-up, and return their results; what has one that still counts is not run again.
+def kept(faults: Sequence[Fault], results: Results, manner: Manner) -> dict[str, Result]:
+    """Return the results, by fault, that still count: of these very sources, as declared, and recorded where that is asked for."""
+    found = {fault.name: result for fault in faults if (result := results.get(fault)) and not result.wrong}
+    return {name: result for name, result in found.items() if (path := manner.recording(name)) is None or path.exists()}
+
+
+def check(faults: Sequence[Fault], topology: Topology, results: Results, progress: Progress, manner: Manner) -> dict[str, Result]:
+    """Check faults one by one, set-up by set-up, and return their results by name.
 
     Raises:
+        CutOffError: it was cut off.
         LabError: the lab is not up or not well, a fault could not be applied, or could not be reverted.
     """
-    clear(topology, progress)
-    kept = {fault.name: found for fault in faults if (found := results.get(fault)) and not found.wrong and _recorded(fault, manner)}
-    if kept:
-        progress.say(f"{len(kept)} of {len(faults)} have a result of these very sources already")
-    left = [fault for fault in faults if fault.name not in kept]
+    done: dict[str, Result] = {}
     try:
-        for setup in dict.fromkeys(fault.setup for fault in left):
-            mine = [fault for fault in left if fault.setup == setup]
+        clear(topology, progress, manner.interrupts)
+        for setup in dict.fromkeys(fault.setup for fault in faults):
+            mine = [fault for fault in faults if fault.setup == setup]
             for result in _in_setup(setup, mine, topology, results, progress, manner):
-                kept[result.name] = result
-                progress.say(f"{len(kept)} of {len(faults)} are checked")
+                done[result.name] = result
+                progress.say(f"{len(done)} of {len(faults)} are checked")
+    except KeyboardInterrupt:
+        raise CutOffError(f"interrupted: {'; '.join(record.told()) or 'no fault is applied'}; run again to go on") from None
     finally:
-        if left:
-            setups.bring("", topology)
-    return [kept[fault.name] for fault in faults]
-
-
-def _recorded(fault: Fault, manner: Manner) -> bool:
-    path = manner.recording(fault.name)
-    return path is None or path.exists()
+        # With a fault in it the lab would only be waited for in vain.
+        if all(each.undone for each in record.applied().values()):
+            with manner.interrupts.held():
+                setups.bring("", topology)
+    return done
 
 
 def healthy_name(setup: str) -> str:
@@ -135,7 +150,7 @@ def _in_setup(
     where = f"the lab with {setup}" if setup else "the lab"
     with progress.step(f"{where}: set up"):
         setups.bring(setup, topology)
-    healthy = all_green(f"{where} without a fault", progress, record=manner.recording(healthy_name(setup)))
+    healthy = all_green(f"{where} without a fault", progress, recording=manner.recording(healthy_name(setup)))
     for fault in faults:
         result = _one(fault, topology, healthy, progress, manner)
         results.keep(fault, result)
@@ -147,21 +162,31 @@ def _in_setup(
     all_green(f"{where} after these faults", progress)
 
 
-def clear(topology: Topology, progress: Progress) -> None:
-    """Revert what an interrupted run has left applied."""
-    for name in reversed(actions.applied()):
-        progress.say(f"{name} is still applied: reverting it")
-        actions.revert(named(name, load()), topology)
+def clear(topology: Topology, progress: Progress, interrupts: Interrupts) -> None:
+    """Revert what an interrupted run, or somebody by hand, has left applied.
+
+    What was undone and is not seen gone stays: the run without a fault tells whether it matters.
+
+    Raises:
+        NotTakenBackError: something is still applied.
+    """
+    for name in reversed(record.applied()):
+        progress.say(f"{name} is applied, by hand or by a check that was cut off: it is taken back before anything is looked at")
+        try:
+            take_back(named(name, load()), topology, progress, interrupts)
+        except actions.StillSeenError as error:
+            progress.say(str(error))
 
 
-def all_green(what: str, progress: Progress, only: Sequence[str] = (), record: Path | None = None) -> Healthy:
+def all_green(what: str, progress: Progress, only: Sequence[str] = (), recording: Path | None = None) -> Healthy:
     """Run the suite and return every verdict by conclusion and case.
 
     Raises:
         LabError: something is red.
     """
     with progress.step(f"{what}: green"):
-        run = suite.finish(suite.start("healthy", disruptive=True, only=only, record=record))
+        with suite.start("healthy", disruptive=True, only=only, record=recording) as started:
+            run = suite.finish(started)
         red = [f"{j.conclusion} {j.outcome} on {j.case}: {j.message}" for j in run if j.outcome in compare.RED]
         if red:
             raise LabError(f"{what} is not green: " + "\n".join(red[:5]))
@@ -169,24 +194,21 @@ def all_green(what: str, progress: Progress, only: Sequence[str] = (), record: P
 
 
 def _one(fault: Fault, topology: Topology, healthy: Healthy, progress: Progress, manner: Manner) -> Result:
-    runs: list[suite.Run] = []
+    found: list[tuple[Judged, ...]] = []
+    wrong: list[str] = []
     try:
-        with progress.step(f"{fault.name}: applied"):
-            actions.apply(fault, topology)
-        with progress.step(f"{fault.name}: suite"):
-            runs.append(suite.start("run-1", disruptive=fault.disruptive, record=manner.recording(fault.name)))
-            if fault.beside:
-                runs.append(suite.start("run-2", disruptive=fault.disruptive))
-            found = [suite.finish(run) for run in runs]
+        with in_effect([fault], topology, progress, manner.interrupts), progress.step(f"{fault.name}: suite"):
+            found = _runs(fault, manner)
+    except KeyboardInterrupt:
+        raise CutOffError(f"interrupted: {fault.name} was taken back; run again to go on") from None
+    except NotTakenBackError:
+        raise
     except LabError as error:
-        return Result(fault.name, (str(error),), ())
-    finally:
-        for each in runs:
-            suite.end(each)
-        with progress.step(f"{fault.name}: reverted"):
-            actions.revert(fault, topology)
+        wrong.append(str(error))
+    if not found:
+        return Result(fault.name, tuple(wrong), ())
     quiet = comparable(healthy, fault)
-    wrong = [line for run in found for line in compare.wrong(fault, run, quiet)]
+    wrong += [line for run in found for line in compare.wrong(fault, run, quiet)]
     red = compare.turned(found[0], quiet)
     if red and not manner.together:
         try:
@@ -194,6 +216,15 @@ def _one(fault: Fault, topology: Topology, healthy: Healthy, progress: Progress,
         except LabError as error:
             wrong.append(str(error))
     return Result(fault.name, tuple(wrong), tuple(red))
+
+
+def _runs(fault: Fault, manner: Manner) -> list[tuple[Judged, ...]]:
+    """Run the suite, or two of it side by side, and return what each judged."""
+    with ExitStack() as running:
+        runs = [running.enter_context(suite.start("run-1", disruptive=fault.disruptive, record=manner.recording(fault.name)))]
+        if fault.beside:
+            runs.append(running.enter_context(suite.start("run-2", disruptive=fault.disruptive)))
+        return [suite.finish(run) for run in runs]
 
 
 def comparable(healthy: Healthy, fault: Fault) -> Healthy:

@@ -15,8 +15,9 @@ HEAD = """# What was broken on purpose, and what turned red
 
 Written by `make faults`: each fault is made in the lab, the suite is run, everything that turned red or is skipped because of it is
 compared with what the fault declares (`lab/faults/catalogue/`), the fault is taken back, and all is seen green again. A conclusion that
-turns red unasked is as wrong as one that stays green, and so is one that is red for another reason. To make one of them yourself:
-`python -m lab fault apply NAME`, then `pytest`, then `python -m lab fault revert NAME`.
+turns red unasked is as wrong as one that stays green, and so is one that is red for another reason. To make one of them yourself, in
+the lab that `sudo make lab-up` starts: `sudo .venv/bin/python -m lab fault apply NAME`, then `sudo .venv/bin/python -m pytest`, then
+`sudo .venv/bin/python -m lab fault revert NAME`.
 
 [reading-a-red-line.md](reading-a-red-line.md) goes from a message to its cause and its cure.
 """

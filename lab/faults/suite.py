@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from lab.errors import LabError
 from lab.paths import INVENTORY, PROJECT, cache
 
 TIMEOUT = 900.0  # seconds for one run; some 15 are usual
+# How a run that is not wanted any more is ended, with seconds for each: the first one lets it take back what it made on the nodes.
+ENDING = ((signal.SIGINT, 60.0), (signal.SIGTERM, 10.0), (signal.SIGKILL, 10.0))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,10 +44,16 @@ class Judged:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Run:
-    """One run that went on by itself, and where it puts its reports."""
+    """One run that goes on by itself, and where it puts its reports; as a context manager it does not outlive the inside."""
 
     folder: Path
     process: subprocess.Popen[str]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        end(self)
 
 
 def start(
@@ -71,7 +81,10 @@ def start(
     ]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | dict(environment or {})
     with (folder / "said").open("w", encoding="utf-8") as said:
-        process = subprocess.Popen(argv, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=said, stderr=said, text=True, env=env)
+        # Of a group of its own: a terminal's Ctrl-C is heard by the lab alone, which then interrupts the run, once.
+        process = subprocess.Popen(
+            argv, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=said, stderr=said, text=True, env=env, process_group=0
+        )
     return Run(folder, process)
 
 
@@ -85,9 +98,6 @@ def finish(run: Run) -> tuple[Judged, ...]:
         run.process.wait(TIMEOUT)
     except subprocess.TimeoutExpired:
         end(run)
-    except BaseException:
-        end(run)
-        raise
     try:
         facts = json.loads((run.folder / "reports" / "facts.json").read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -100,9 +110,12 @@ def finish(run: Run) -> tuple[Judged, ...]:
 
 def end(run: Run) -> None:
     """End a run that still goes on, as Ctrl-C does: what it began is undone, and nothing goes on behind who waited for it."""
-    if run.process.poll() is None:
-        run.process.terminate()
-        run.process.wait(60)
+    for number, seconds in ENDING:
+        if run.process.poll() is not None:
+            return
+        run.process.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.process.wait(seconds)
 
 
 def judged(facts: Mapping[str, Any]) -> tuple[Judged, ...]:

@@ -29,7 +29,7 @@ def a_lab():
 
 
 def test_a_few_faults_turn_red_what_they_declare_and_nothing_else():
-    done = lab("fault", "check", "--together", *QUICK)
+    done = lab("fault", "check", "--again", "--together", *QUICK)
 
     assert done.returncode == 0, done.stderr[-6000:]
     assert f"{len(QUICK)} faults, each as declared, and all is green again" in done.stderr
