@@ -7,8 +7,9 @@ import subprocess
 
 import pytest
 
+from lab import __main__, preflight
 from lab.errors import LabError
-from lab.faults import actions, check, effect, record
+from lab.faults import actions, check, command, effect, record
 from lab.faults.catalogue import Fault, Step
 from lab.faults.record import Applied
 from lab.interrupts import heard_once
@@ -80,6 +81,19 @@ def test_an_interrupt_in_the_undo_is_raised_after_it_and_a_step_that_it_ended_is
         lab.append("inside")
 
     assert lab == ["do", "inside", "undo", "undo"]
+    assert record.applied() == {}
+
+
+def test_a_revert_that_is_interrupted_says_what_it_took_back(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(preflight, "check_root", lambda: None)
+    monkeypatch.setattr(command, "load", lambda: {"one": ONE, "other": OTHER})
+    monkeypatch.setattr(actions, "_must", lambda *_: interrupt())
+    record.write({"one": Applied({}), "other": Applied({})})
+
+    assert __main__.main(["fault", "revert"]) == 130
+    told = capsys.readouterr().err
+    assert all(f"{name} is taken back, and the lab is well" in told for name in ("one", "other"))
     assert record.applied() == {}
 
 

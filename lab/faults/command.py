@@ -60,7 +60,8 @@ def _revert(arguments: argparse.Namespace) -> int:
     progress = Progress()
     faults = load()
     preflight.check_root()
-    with only_one(progress), heard_once() as interrupts:
+    # An interrupt is raised when all is taken back and said.
+    with only_one(progress), heard_once() as interrupts, interrupts.held():
         there = record.applied()
         names = [arguments.name] if arguments.name else list(reversed(there))
         for name in names:
