@@ -122,6 +122,17 @@ def test_two_flows_that_masquerading_gave_one_port_towards_two_backends_are_told
     assert [each.outer.destination for each in found] == [POD_BACKEND.ip, stray.ip]
 
 
+def test_a_flow_that_ended_before_and_had_the_same_masqueraded_port_takes_no_packet_away():
+    """As seen on a node: an entry in its last second, in the reading before; masquerading then gave its port to our flow."""
+    masqueraded = Socket(ipaddress.ip_address("10.42.0.96"), 24675)
+    mine = entry(Socket(NODE, 20000), Socket(VIP, 53), POD_BACKEND, masqueraded)
+    ended = entry(Socket(NODE, 24675), Socket(VIP, 53), POD_BACKEND, masqueraded)
+    header = Header(masqueraded.ip, POD_BACKEND.ip, "UDP", masqueraded.port, 53, 105)
+    packet = Packet("enp1s0", 1.0, header, None, None, None, None, None, 77)
+
+    assert traced(Source.HOST, [mine, ended], packets=[packet]).packets["underlay"] == (packet,)
+
+
 def test_a_flow_of_which_one_way_is_outside_the_tunnel_is_not_carried_by_it():
     mine = Socket(NODE, 20000)
 

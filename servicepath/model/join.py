@@ -104,8 +104,9 @@ def trace(
     backend = _backend(probe, host_entries, cilium_entries)
     ends = {Socket(client, probe.sport)} if client is not None else set()
     ends |= {entry.reply[1] for entry in host_entries}
-    # Two flows to different backends may get the same port: it need only be free towards one (nf_nat, random ports).
-    others = {frozenset(e.reply) for end in ends for e in tables.replied(end) if e not in host_entries}
+    # Two flows to different backends may get the same port: it need only be free towards one (nf_nat, random ports). Towards the same
+    # backend the kernel has room for one of a protocol, so another with our own tuple had ended before: an earlier reading still lists it.
+    others = {frozenset(e.reply) for end in ends for e in tables.replied(end)} - {frozenset(e.reply) for e in host_entries}
     packets = captures.of(probe, ends, others)
     node = objects.node_of(backend.ip) if backend else None
     return Trace(flow, host_entries, cilium_entries, backend, node, packets)
