@@ -438,6 +438,15 @@ def test_what_changed_across_a_night_that_could_not_see_is_told(state):
     )
 
 
+def test_what_changed_across_a_night_that_was_broken_off_is_told(state):
+    before, after = baseline(), with_fact(baseline(), "worker2", "routes", "none")
+    half = dataclasses.replace(before, judged=before.judged[:1], facts=before.facts[:1], unfinished="stopped by SIGTERM")
+    said = [state.remember(night(state, day, run))[1].partition("; ")[2] for day, run in enumerate((half, before, half, after), 1)]
+
+    assert said[1].startswith("since last night: ")  # there is no whole one
+    assert said[3] == "since 2026-12-02 02:00:00 UTC: facts that no rule expects to change: routes (worker2)"
+
+
 def test_the_database_of_another_program_is_left_as_it_is(state):
     with contextlib.closing(sqlite3.connect(state.history)) as db, db:
         db.execute("CREATE TABLE theirs (a)")

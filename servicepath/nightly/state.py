@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import pathlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from .. import baselines
 from ..baselines import BaselineError
@@ -89,7 +89,7 @@ class State:
             troubles.append(f"{wrong.filename or self.folder}: {wrong.strerror or wrong}")
 
     def _compared(self, one: Night, rules: tuple[Rule, ...]) -> tuple[Comparison | None, str]:
-        """The comparison with the latest night before this one in which something was judged, and what the line says of it.
+        """The comparison with the latest whole night before this one in which something was judged, and what the line says of it.
 
         Raises:
             AnotherCluster: that night's is not this night's.
@@ -100,7 +100,7 @@ class State:
             return None, "the first night"
         if not one.run.judged:
             return None, "not compared: nothing was judged"
-        folder, before = next(((each, run) for each in earlier if (run := _kept(each)) and judged(run)), (None, None))
+        folder, before = _last_judged(earlier)
         if before is None:
             return None, "not compared: no night before it can be read and has verdicts"
         found = compare(before, one.run, rules)
@@ -122,6 +122,18 @@ class State:
 
     def _same_cluster(self, run: Baseline, other: Baseline) -> bool:
         return not (run.identity and other.identity and run.identity.unlike(other.identity))
+
+
+def _last_judged(newest_first: Iterable[pathlib.Path]) -> tuple[pathlib.Path | None, Baseline | None]:
+    """The first night that held or broke something and is whole, else the first that did; of one that is not whole little is known."""
+    found: tuple[pathlib.Path | None, Baseline | None] = None, None
+    for folder in newest_first:
+        run = _kept(folder)
+        if run and judged(run) and (found[1] is None or not run.unfinished):
+            found = folder, run
+            if not run.unfinished:
+                break
+    return found
 
 
 def _kept(folder: pathlib.Path) -> Baseline | None:
