@@ -207,7 +207,8 @@ def test_the_document_has_one_row_a_fault_with_its_name_plain_and_its_message_es
 
     rows = [line for line in document.text([fault(FAILS)], {"one": result}).splitlines() if line.startswith("| one |")]
 
-    shown = "route &lt;b> \\| via<br>evidence<br>by hand: ssh worker1 'ip route \\| grep 10.43'"
+    hand = "<br>judged on: worker1, dns<br>by hand: ssh worker1 'ip route \\| grep 10.43'<br>by hand: another"
+    shown = "route &lt;b> \\| via<br>evidence" + hand
     row = f"| one | It does something. | FAILED: no-route | no-route: {shown} |"
     assert rows == [row]
 
@@ -219,4 +220,14 @@ def test_of_a_long_error_the_document_has_the_remedy():
     (row,) = (line for line in document.text([fault(FAILS)], {"one": result}).splitlines() if line.startswith("| one |"))
 
     assert "no-route: worker1: the host key is not known<br>\\| more<br>" in row
-    assert row.endswith("<br>remedy: compare the fingerprint |")
+    assert row.endswith("<br>… 4 more lines<br>remedy: compare the fingerprint |")
+
+
+def test_the_document_shows_the_message_that_the_fault_declares_and_not_the_first():
+    told = zip(run("failed", "")[:2], ("beside", "has a route"), strict=True)
+    first, second = (dataclasses.replace(judged, message=text) for judged, text in told)
+    result = check.Result("one", (), (first, dataclasses.replace(second, outcome="failed", conclusion="no-route")))
+
+    (row,) = (line for line in document.text([fault(FAILS)], {"one": result}).splitlines() if line.startswith("| one |"))
+
+    assert "no-route: has a route<br>" in row

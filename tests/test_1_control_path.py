@@ -6,14 +6,16 @@ from servicepath.model import following, judge_dataplanes, judge_endpoints, judg
 from servicepath.model.difference import explain
 from servicepath.model.pins import unpinned
 
-AGENT = "kubectl -n kube-system exec CILIUM-POD -- cilium-dbg"
+AGENT = "kubectl -n kube-system exec {agent} -- cilium-dbg"
+RULES = "{node}# iptables-save -t nat | grep {namespace}/{service}"
+SLICES = "kubectl -n {namespace} get endpointslices -l kubernetes.io/service-name={service} -o yaml"
 
 
 @pytest.mark.conclusion(
     section="§2",
     see=(
-        "kubectl -n {namespace} get endpointslices -l kubernetes.io/service-name={service} -o yaml",
-        "kubectl -n {namespace} get pods -o wide",
+        SLICES,
+        "kubectl -n {namespace} get service {service} -o yaml; kubectl -n {namespace} get pods -o wide --show-labels",
     ),
 )
 def test_endpoints_ready(endpoint_objects, judged_service, port, exhibit):
@@ -30,10 +32,10 @@ def test_endpoints_ready(endpoint_objects, judged_service, port, exhibit):
 @pytest.mark.conclusion(
     section="§2, §10.1",
     see=(
-        "kubectl -n {namespace} get endpointslices -l kubernetes.io/service-name={service} -o yaml",
-        "ssh {node} 'sudo iptables-save -t nat | grep {vip}'",
-        AGENT + " service list | grep {vip}",
-        AGENT + " bpf lb list | grep {vip}",
+        RULES,
+        AGENT + " service list | grep -A 3 {vip}:",
+        AGENT + " bpf lb list | grep -A 3 {vip}:",
+        SLICES,
     ),
 )
 def test_dataplanes_programmed(dataplanes, exhibit):
@@ -52,10 +54,14 @@ def test_dataplanes_programmed(dataplanes, exhibit):
 @pytest.mark.conclusion(
     section="§2, §10.1",
     see=(
-        "kubectl -n servicepath-test create service clusterip trial --tcp=53535:53",
-        "ssh {node} 'sudo iptables-save -t nat | grep trial'",
-        "kubectl -n kube-system exec CILIUM-POD -- cilium-dbg service list",
-        "kubectl -n servicepath-test delete service trial",
+        (
+            "kubectl -n servicepath-test create service clusterip trial --tcp=53535:53; sleep 5",  # without an endpoint: a REJECT
+            "{node}# iptables-save | grep servicepath-test/trial",
+            AGENT + " service list | grep :53535",
+            "kubectl -n servicepath-test delete service trial; sleep 5",
+            "{node}# iptables-save | grep servicepath-test/trial",
+            AGENT + " service list | grep :53535",
+        ),
     ),
 )
 def test_dataplanes_follow(followed, exhibit):
@@ -69,7 +75,14 @@ def test_dataplanes_follow(followed, exhibit):
 
 @pytest.mark.disruptive
 @pytest.mark.traffic
-@pytest.mark.conclusion(section="§2", see=("kubectl get --raw /readyz --request-timeout 2s", "ssh NODE 'dig +short @CLUSTERIP NAME'"))
+@pytest.mark.conclusion(
+    section="§2",
+    see=(
+        "kubectl get --raw /readyz --request-timeout 2s",
+        "{nodes}$ dig +tries=1 +time=1 @{vip} kubernetes.default.svc.cluster.local A",
+        "kubectl -n {podns} exec {pod} -- nslookup kubernetes.default.svc.cluster.local {vip}  # once the API answers again",
+    ),
+)
 def test_packets_skip_the_api(outage_flows, outage_seen, expected_answers, evidence):
     """With the API server unreachable the Service is still resolved from host and Pod."""
     evidence.show("The API call of that moment", outage_seen.api_said, command="GET /version")
@@ -82,7 +95,16 @@ def test_packets_skip_the_api(outage_flows, outage_seen, expected_answers, evide
 
 @pytest.mark.conclusion(
     section="§1, §10.8",
-    see=("ssh {node} 'curl -s 127.0.0.1:10249/proxyMode'", AGENT + " status --verbose | grep -A 20 KubeProxyReplacement"),
+    see=(
+        "{node}$ curl -s 127.0.0.1:10249/proxyMode; echo",
+        AGENT + " status --verbose | grep -E -A 20 'KubeProxyReplacement|Routing:'",
+        "kubectl -n kube-system get configmap cilium-config -o yaml | grep -E 'replacement|bpf-lb-sock|routing-mode|tunnel-protocol'",
+        "{node}# iptables-nft-save -t nat | grep -c KUBE-SVC; iptables-legacy-save -t nat | grep -c KUBE-SVC",
+        "{node}# iptables-save -t nat | grep KUBE-SVC | grep KUBE-MARK-MASQ",
+        "{node}# iptables-save -t nat | grep DNAT; nft list tables",
+        "{node}$ ip -d link | grep -E -A 3 \"ipvs|vxlan|flannel\"",
+        "kubectl get node {node} -o wide; kubectl get endpointslices -A",
+    ),
 )
 def test_mode_as_expected(
     node, node_mode, expected_mode, pins, any_walk, back_ends, agent_status, objects, interfaces, proxy_tables, tunnel_port, exhibit

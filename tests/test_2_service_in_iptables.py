@@ -8,13 +8,15 @@ from servicepath.model.difference import explain
 pytestmark = pytest.mark.needs("iptables", "not-replaced")
 
 SAVE = "iptables-nft-save -c; iptables-legacy-save -c"
-VIP_RULES = "ssh {node} 'sudo iptables-save -c -t nat | grep {vip}'"
-CHAIN = "ssh {node} 'sudo iptables -t nat -S | grep {namespace}/{service}'"
-EACH = "for node in …; do ssh $node 'sudo iptables-save -t nat | grep -E \"KUBE-(SERVICES|SVC|SEP)\"'; done"
-BACKENDS = "ssh {node} 'sudo iptables-nft-save -t nat | grep -c KUBE-; sudo iptables-legacy-save -t nat | grep -c KUBE-'"
+VIP_RULES = "{node}# iptables-save -c | grep {vip}/"
+HOOKS = "{node}# iptables -t nat -S OUTPUT; iptables -t nat -S PREROUTING"
+CHAIN = "{node}# iptables-save -t nat | grep {namespace}/{service}"
+NAMES = 'iptables-save -t nat | grep -E "KUBE-(SVC|SVL|SEP|EXT|FW)-"'
+BACKENDS = "{node}# iptables-nft-save -t nat | grep -c KUBE-; iptables-legacy-save -t nat | grep -c KUBE-"
+OUTSIDE = "{node}# iptables-save -t filter | grep {namespace}/{service}"
 
 
-@pytest.mark.conclusion(section="§3, §10.3", see=(VIP_RULES, BACKENDS))
+@pytest.mark.conclusion(section="§3, §10.3", see=(VIP_RULES, HOOKS, BACKENDS, OUTSIDE))
 def test_service_rule(node, port, vip, both_nat, endpoints_then, service_walk, exhibit):
     """OUTPUT and PREROUTING lead to KUBE-SERVICES before any other translation, in exactly one iptables back end, and
     KUBE-SERVICES matches ClusterIP, protocol and port and jumps to the port's KUBE-SVC (KUBE-SVL with internalTrafficPolicy Local);
@@ -27,7 +29,7 @@ def test_service_rule(node, port, vip, both_nat, endpoints_then, service_walk, e
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.conclusion(section="§3", see=("ssh {node} 'sudo iptables-save -t nat | grep -E \"^:KUBE-(SVC|SVL|SEP)-\"'",))
+@pytest.mark.conclusion(section="§3", see=("{node}# " + NAMES,))
 def test_chain_names(node, nat, standing_objects, moving, hash_predicts_kubernetes, exhibit):
     """KUBE-SVC and KUBE-SEP names are the hash of Service port and endpoint; none is missing, orphaned or doubled."""
     exhibit.show("Each Service port's chains", judge_chain_names.describe(node.name, nat, standing_objects), command=SAVE)
@@ -58,7 +60,7 @@ def test_endpoint_dnat(node, port, endpoints_here, translations, service_walk, e
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.conclusion(section="§3", see=(EACH,))
+@pytest.mark.conclusion(section="§3", see=("{nodes}# " + NAMES,))
 def test_rules_equal_on_nodes(all_nat, standing_objects, moving, exhibit):
     """Where no policy makes them differ, every node holds the same Service rules, as models."""
     exhibit.show("The nodes compared", judge_equal_rules.describe(all_nat, standing_objects, moving), command=SAVE)

@@ -6,7 +6,7 @@ from servicepath.model import judge_host, lan
 from servicepath.model.difference import explain
 
 
-@pytest.mark.conclusion(section="§2, §4, §10.2", see=("ssh {node} 'ip address | grep -w {vip}'",))
+@pytest.mark.conclusion(section="§2, §4, §10.2", see=("{node}$ ip address | grep -w {vip}",))
 def test_no_interface(shown_interfaces, vips, node, exhibit):
     """No interface holds the ClusterIP."""
     exhibit.show("Every interface and its addresses", map(str, shown_interfaces), command="ip address")
@@ -16,7 +16,7 @@ def test_no_interface(shown_interfaces, vips, node, exhibit):
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.conclusion(section="§2, §4", see=("ssh {node} 'sudo ss -tulnp | grep -w {vip}'",))
+@pytest.mark.conclusion(section="§2, §4", see=("{node}# ss -tulnp | grep -w {vip}",))
 def test_no_listener(shown_listeners, vips, node, exhibit):
     """No socket listens on the ClusterIP: a Service is not a process."""
     exhibit.show("Every listening socket", map(str, shown_listeners), command="ss -tulnp")
@@ -26,7 +26,7 @@ def test_no_listener(shown_listeners, vips, node, exhibit):
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.conclusion(section="§4, §10.2", see=("ssh {node} 'ip rule; ip route show table all; ip route get {vip}'",))
+@pytest.mark.conclusion(section="§4, §10.2", see=("{node}$ ip rule; ip route show table all; ip route get {vip}",))
 def test_no_route(shown_routing, service_cidr, vips, node, exhibit):
     """No table that an unmarked packet reaches has a route inside the Service CIDR; the lookup ends at a prefix wider than it."""
     exhibit.show("The rules", map(str, shown_routing.rules), command="ip rule")
@@ -40,7 +40,14 @@ def test_no_route(shown_routing, service_cidr, vips, node, exhibit):
 
 
 @pytest.mark.traffic
-@pytest.mark.conclusion(section="§4", see=("sudo iptables-save | grep KUBE", "ip route", "nc -vz -w 3 {vip} {port}"))
+@pytest.mark.conclusion(
+    section="§4",
+    see=(
+        "{lan}# iptables-save | grep -E \"KUBE|{vip}\"",
+        "{lan}$ ip route show table all; ip route get {vip}",
+        "{lan}$ timeout 2 bash -c \": </dev/tcp/{vip}/{port}\"; echo $?  # 0: connected; 124: no answer",
+    ),
+)
 def test_lan_host_has_neither(shown_lan_host, service_cidr, exhibit):
     """A LAN host has no Service rules and no route to the Service CIDR, and gets no TCP connection to the ClusterIP."""
     exhibit.show("Its routes", map(str, shown_lan_host.routing.routes), command="ip route show table all")

@@ -6,7 +6,13 @@ from servicepath.model import following, judge_size, judge_tunnel
 from servicepath.model.difference import explain
 
 
-@pytest.mark.conclusion(section="§5, §10.6", see=("ssh {node} 'ip route | grep cilium_host'", "ssh {node} 'ip route get POD-IP'"))
+@pytest.mark.conclusion(
+    section="§5, §10.6",
+    see=(
+        "{node}$ ip route show table all | grep cilium_host; ip route get {remote}; ip link show type vxlan",
+        "kubectl get ciliumnodes -o yaml | grep -E -A 4 '^    name:|podCIDRs|addresses'",
+    ),
+)
 def test_remote_podcidr_route(routing, interfaces, own_cilium_node, remote_cilium_nodes, node, exhibit):
     """Every other node's PodCIDRs are reached through cilium_host, from the node's own CiliumInternalIP."""
     exhibit.show("PodCIDRs by CiliumNode", map(str, remote_cilium_nodes), command="kubectl get ciliumnodes --output yaml")
@@ -21,7 +27,7 @@ def test_remote_podcidr_route(routing, interfaces, own_cilium_node, remote_ciliu
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.conclusion(section="§5", see=("ssh {node} 'ip address show cilium_host'", "kubectl get ciliumnode {node} --output yaml"))
+@pytest.mark.conclusion(section="§5", see=("{node}$ ip address show cilium_host", "kubectl get ciliumnode {node} --output yaml"))
 def test_cilium_host_address(shown_interfaces, own_cilium_node, node, exhibit):
     """cilium_host holds the CiliumInternalIP that the CiliumNode names."""
     exhibit.show("Every interface and its addresses", map(str, shown_interfaces), command="ip address")
@@ -34,7 +40,7 @@ def test_cilium_host_address(shown_interfaces, own_cilium_node, node, exhibit):
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.conclusion(section="§5", see=("ssh {node} 'ip route | grep mtu'", "ssh {node} 'ip link'"))
+@pytest.mark.conclusion(section="§5", see=("{node}$ ip route | grep cilium_host; ip link",))
 def test_tunnel_mtu(routing, interfaces, expected_mtu, remote_cilium_nodes, node, exhibit):
     """Remote routes' MTU is the smallest underlay MTU less the tunnel's overhead; the devices keep the base."""
     exhibit.show(
@@ -53,8 +59,9 @@ def test_tunnel_mtu(routing, interfaces, expected_mtu, remote_cilium_nodes, node
 @pytest.mark.conclusion(
     section="§5",
     see=(
-        "kubectl exec POD -- ping -M probe -s 1422 BACKEND-IP",
-        "ssh {node} 'sudo tcpdump -ni enp1s0 -nn -v udp port 8472 and greater 1400'",
+        "{node}# timeout 15 tcpdump -ni any -nn -v udp port 8472 and greater 1300",
+        "kubectl -n {podns} exec {pod} -- ping -c 1 -s {size} {backend}  # while tcpdump runs",
+        "{node}$ ip route get {backend}; ip link",
     ),
 )
 def test_full_size_packet(sized_flows, exhibit):
@@ -68,7 +75,7 @@ def test_full_size_packet(sized_flows, exhibit):
 
 @pytest.mark.disruptive
 @pytest.mark.needs("beside-kube-proxy")
-@pytest.mark.conclusion(section="§5, §10.6", see=("ssh NODE 'ip route show table all'",))
+@pytest.mark.conclusion(section="§5, §10.6", see=("{nodes}$ ip route show table all",))
 def test_dnat_adds_no_route(all_followed, pod_and_service_cidrs, exhibit):
     """Creating and deleting a Service with an endpoint changes NAT rules and no route of Pod or Service CIDR."""
     shown = [line for one in all_followed for line in following.lines(one)]

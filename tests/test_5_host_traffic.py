@@ -7,8 +7,9 @@ from servicepath.model.difference import explain
 
 pytestmark = pytest.mark.traffic
 
-DIG = "ssh {node} 'dig +tries=1 +time=1 +short @{vip} kubernetes.default.svc.cluster.local A'"
-COUNTERS = "ssh {node} 'sudo iptables-save -c -t nat | grep {namespace}/{service}'"
+DIG = "{node}$ dig +tries=1 +time=1 @{vip} kubernetes.default.svc.cluster.local A"
+TCPDUMP = "{node}# timeout 15 tcpdump -ni any -nn -vv udp port 8472 or port 53"
+COUNTERS = "{node}# iptables-save -c -t nat | grep {namespace}/{service}"
 
 
 @pytest.mark.conclusion(section="§6, §10.4", see=(DIG,))
@@ -33,7 +34,7 @@ def test_host_counted_by_iptables(host_flows, host_growth, first_packets, eviden
 
 
 @pytest.mark.needs("iptables", "not-replaced")
-@pytest.mark.conclusion(section="§6", see=(COUNTERS,))
+@pytest.mark.conclusion(section="§6", see=(COUNTERS, DIG, COUNTERS))
 def test_host_marked_for_masquerade(host_flows, marked_growth, evidence):
     """Host flows hit the Service's own rule ``! -s <cluster CIDR>`` to KUBE-MARK-MASQ."""
     evidence.growth("Counters around the host's flows", marked_growth)
@@ -44,7 +45,7 @@ def test_host_marked_for_masquerade(host_flows, marked_growth, evidence):
 
 
 @pytest.mark.needs("not-replaced")
-@pytest.mark.conclusion(section="§8, §10.4", see=("ssh {node} 'sudo conntrack -L -d {vip}'",))
+@pytest.mark.conclusion(section="§8, §10.4", see=(DIG, "{node}# conntrack -L -d {vip}"))
 def test_host_translated_by_conntrack(host_flows, serving, cilium_internal_ips, objects, node, evidence):
     """The host's conntrack holds each flow: to the ClusterIP one way; from the backend, to a source it can answer, the other."""
     evidence.tables("The host's conntrack entries of the flows", host_flows)
@@ -55,7 +56,7 @@ def test_host_translated_by_conntrack(host_flows, serving, cilium_internal_ips, 
 
 
 @pytest.mark.needs("readable")
-@pytest.mark.conclusion(section="§8", see=(DIG, "ssh {node} 'sudo timeout 15 tcpdump -ni enp1s0 -nn -vv udp port 8472'"))
+@pytest.mark.conclusion(section="§8", see=(TCPDUMP, DIG + "  # while tcpdump runs"))
 def test_host_sees_the_clusterip(wired_host_flows, vip, evidence):
     """The host's application sees the answer come from the ClusterIP, while the wire shows the backend."""
     evidence.flows("What the application saw", wired_host_flows)

@@ -7,9 +7,12 @@ from servicepath.model.difference import explain
 
 pytestmark = pytest.mark.traffic
 
-NSLOOKUP = "kubectl exec POD -- nslookup kubernetes.default.svc.cluster.local {vip}"
-COUNTERS = "ssh {node} 'sudo iptables-save -c -t nat | grep {namespace}/{service}'"
-CT = "kubectl -n kube-system exec CILIUM-POD -- cilium-dbg bpf ct list global | grep {vip}"
+NSLOOKUP = "kubectl -n {podns} exec {pod} -- nslookup kubernetes.default.svc.cluster.local {vip}"
+ASK = NSLOOKUP + "  # while tcpdump runs"
+THREE = "{node}$ dig +tcp +keepopen" + 3 * " @{vip} kubernetes.default.svc.cluster.local"
+COUNTERS = "{node}# iptables-save -c -t nat | grep {namespace}/{service}"
+STATUS = "kubectl -n kube-system exec {agent} -- cilium-dbg status --verbose | grep -A 20 KubeProxyReplacement"
+CT = "kubectl -n kube-system exec {agent} -- cilium-dbg bpf ct list global | grep -E '{vip}:|:({flows}) '"
 
 
 @pytest.mark.conclusion(section="§7, §10.5", see=(NSLOOKUP,))
@@ -36,7 +39,7 @@ def test_pod_leaves_counters(pod_flows, pod_growth, control_flows, control_growt
 
 
 @pytest.mark.needs("per-packet", "untracked")
-@pytest.mark.conclusion(section="§7, §10.5", see=(CT, "ssh {node} 'sudo conntrack -L -d {vip}'"))
+@pytest.mark.conclusion(section="§7, §10.5", see=(CT, "{node}# conntrack -L -d {vip}"))
 def test_pod_translated_by_ebpf(pod_flows_to_pods, control_flows, serving, evidence):
     """Cilium's connection tracking holds each flow to the ClusterIP and to the backend; the host's conntrack holds it neither way."""
     evidence.tables("Flow tables of the Pod's flows", pod_flows_to_pods)
@@ -48,7 +51,7 @@ def test_pod_translated_by_ebpf(pod_flows_to_pods, control_flows, serving, evide
 
 
 @pytest.mark.needs("per-packet", "encapsulated")
-@pytest.mark.conclusion(section="§8, §10.7", see=("ssh {node} 'sudo tcpdump -ni any -nn host {vip} or port 53'",))
+@pytest.mark.conclusion(section="§8, §10.7", see=("{node}# timeout 15 tcpdump -ni any -nn host {vip} or port 53", ASK))
 def test_translated_at_the_pod(remote_pod_flows, seen_at_the_tunnel, client_ip, vip, evidence):
     """The packet leaves the Pod for the ClusterIP and enters the tunnel device for the backend."""
     evidence.packets("At the Pod's interface and at the tunnel device", remote_pod_flows, "client-lxc", "tunnel")
@@ -63,7 +66,7 @@ def test_translated_at_the_pod(remote_pod_flows, seen_at_the_tunnel, client_ip, 
 
 
 @pytest.mark.needs("iptables", "not-replaced")
-@pytest.mark.conclusion(section="§7", see=(COUNTERS, "ssh {node} 'dig +tcp +keepopen @{vip} NAME @{vip} NAME @{vip} NAME'", COUNTERS))
+@pytest.mark.conclusion(section="§7", see=(COUNTERS, THREE, COUNTERS))
 def test_counters_count_flows(one_connection, second_connection, evidence):
     """Many packets of one flow count once: nat counters count new flows, not packets."""
     evidence.growth("Counters around several queries in one TCP connection", one_connection.growth)
@@ -76,7 +79,7 @@ def test_counters_count_flows(one_connection, second_connection, evidence):
 
 
 @pytest.mark.needs("not-replaced", "encapsulated")
-@pytest.mark.conclusion(section="§10.8", see=("kubectl -n kube-system exec CILIUM-POD -- cilium-dbg status --verbose", CT))
+@pytest.mark.conclusion(section="§10.8", see=(STATUS, CT))
 def test_kpr_false_yet_clusterip(pod_flows_to_pods, agent_status, serving, node, evidence):
     """KubeProxyReplacement is False and socket LB is off, and yet Cilium translated this Pod's ClusterIP traffic."""
     evidence.show("cilium-dbg status", judge_replacement.status_lines(agent_status), command="cilium-dbg status -o json")

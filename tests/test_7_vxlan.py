@@ -7,10 +7,12 @@ from servicepath.model.difference import explain
 
 pytestmark = [pytest.mark.traffic, pytest.mark.needs("tunnel", "readable")]
 
-TCPDUMP = "ssh {node} 'sudo timeout 15 tcpdump -ni enp1s0 -nn -vv udp port 8472'"
+ASK = "kubectl -n {podns} exec {pod} -- nslookup kubernetes.default.svc.cluster.local {vip}  # while tcpdump runs"
+DIG = "{node}$ dig +tries=1 +time=1 @{vip} kubernetes.default.svc.cluster.local A  # while tcpdump runs"
+TCPDUMP = "{node}# timeout 15 tcpdump -ni any -nn -vv udp port 8472"
 
 
-@pytest.mark.conclusion(section="§8, §10.7", see=(TCPDUMP,))
+@pytest.mark.conclusion(section="§8, §10.7", see=(TCPDUMP, ASK))
 def test_tunnel_endpoints(remote_pod_flows, seen_on_the_underlay, underlay, evidence):
     """A query travels from node IP to node IP, UDP to the tunnel port."""
     evidence.packets("On the underlay", remote_pod_flows, "underlay")
@@ -20,7 +22,7 @@ def test_tunnel_endpoints(remote_pod_flows, seen_on_the_underlay, underlay, evid
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.conclusion(section="§8, §10.7", see=(TCPDUMP,))
+@pytest.mark.conclusion(section="§8, §10.7", see=(TCPDUMP, ASK))
 def test_inner_is_the_pod(remote_pod_flows, seen_on_the_underlay, client_ip, evidence):
     """The inner header goes from the client Pod's IP to the backend's IP and port."""
     evidence.packets("On the underlay", remote_pod_flows, "underlay")
@@ -30,7 +32,7 @@ def test_inner_is_the_pod(remote_pod_flows, seen_on_the_underlay, client_ip, evi
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.conclusion(section="§8, §10.7", see=(TCPDUMP,))
+@pytest.mark.conclusion(section="§8, §10.7", see=(TCPDUMP, ASK, DIG))
 def test_no_clusterip_inside(remote_flows, vip, evidence):
     """Neither inside VXLAN nor plain on the underlay does a Pod's or host's flow carry the ClusterIP, either way."""
     evidence.packets("On the underlay", remote_flows, "underlay")
@@ -40,7 +42,7 @@ def test_no_clusterip_inside(remote_flows, vip, evidence):
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.conclusion(section="§8", see=(TCPDUMP,))
+@pytest.mark.conclusion(section="§8", see=(TCPDUMP, ASK))
 def test_same_way_for_aaaa(remote_a_and_aaaa, underlay, client_ip, evidence):
     """A and AAAA queries, each on a socket of its own, take the same way."""
     evidence.packets("On the underlay", remote_a_and_aaaa, "underlay")
@@ -53,7 +55,7 @@ def test_same_way_for_aaaa(remote_a_and_aaaa, underlay, client_ip, evidence):
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.conclusion(section="§8, §10.7", see=(TCPDUMP,))
+@pytest.mark.conclusion(section="§8, §10.7", see=(TCPDUMP, ASK))
 def test_answer_comes_back(remote_pod_flows, seen_on_the_underlay, evidence):
     """The answer has the question's outer IPs, inner IPs and inner ports reversed."""
     evidence.packets("On the underlay", remote_pod_flows, "underlay")
@@ -63,7 +65,7 @@ def test_answer_comes_back(remote_pod_flows, seen_on_the_underlay, evidence):
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.conclusion(section="§8", see=(TCPDUMP, "ssh {node} 'sudo conntrack -L -d {vip}'"))
+@pytest.mark.conclusion(section="§8", see=(TCPDUMP, DIG, "{node}# conntrack -L -d {vip}"))
 def test_host_inner_source(remote_host_flows, cilium_internal_ips, evidence):
     """Host traffic is translated before encapsulation: inside it goes from the CiliumInternalIP to the backend, and back to it."""
     evidence.packets("On the underlay", remote_host_flows, "underlay")
@@ -77,7 +79,7 @@ def test_host_inner_source(remote_host_flows, cilium_internal_ips, evidence):
     assert not wrong, explain(wrong)
 
 
-@pytest.mark.conclusion(section="§8", see=("ssh {node} 'sudo tcpdump -ni any -nn host {vip} or port 53'",))
+@pytest.mark.conclusion(section="§8", see=("{node}# timeout 15 tcpdump -ni any -nn host {vip} or port 53", ASK))
 def test_local_backend_untunnelled(local_pod_flows, seen_at_both_pods, client_ip, agent_status, evidence):
     """Traffic to a local backend leaves the client's lxc for the ClusterIP, reaches the backend's lxc, and never enters the tunnel."""
     evidence.packets("At both Pods' interfaces", local_pod_flows, "client-lxc", "backend-lxc", "tunnel", "underlay")

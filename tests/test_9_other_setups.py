@@ -5,14 +5,16 @@ import pytest
 from servicepath.model import judge_connect, judge_dataplanes, judge_nft
 from servicepath.model.difference import explain
 
-NFT = "ssh {node} 'sudo nft list table ip kube-proxy'"
-LEFT = "ssh {node} 'sudo iptables-nft-save; sudo iptables-legacy-save' | grep -E 'KUBE-(SERVICES|SVC|SEP)'"
-AGENT = "kubectl -n kube-system exec CILIUM-POD -- cilium-dbg"
-DIG = "ssh {node} 'dig +tries=1 +time=1 +short @{vip} kubernetes.default.svc.cluster.local A'"
+NFT = "{node}# nft list table ip kube-proxy"
+LEFT = '{node}# for tool in iptables-nft-save iptables-legacy-save; do echo $tool; $tool | grep -E "KUBE-(SERVICES|SVC|SEP)"; done'
+AGENT = "kubectl -n kube-system exec {agent} -- cilium-dbg"
+TCPDUMP = "{node}# timeout 15 tcpdump -ni any -nn host {vip} or port 53"
+ASK = "kubectl -n {podns} exec {pod} -- nslookup kubernetes.default.svc.cluster.local {vip}  # while tcpdump runs"
+DIG = "{node}$ dig +tries=1 +time=1 @{vip} kubernetes.default.svc.cluster.local A"
 
 
 @pytest.mark.needs("nftables", "beside-kube-proxy")
-@pytest.mark.conclusion(section="§3", see=(NFT + " | grep -A 20 'map service-ips'",))
+@pytest.mark.conclusion(section="§3", see=(NFT + ' | grep -A 20 "map service-ips"',))
 def test_nft_service(node, port, vip, nft_table, endpoints_then, exhibit):
     """In nftables mode the verdict map service-ips leads ClusterIP, protocol and port to the serving endpoints, with equal chances."""
     way = judge_nft.walk(nft_table, vip, port.protocol, port.port)
@@ -39,7 +41,7 @@ def test_nft_alone(node, both_read, nft_table, exhibit):
 
 @pytest.mark.traffic
 @pytest.mark.needs("socket-lb", "readable")
-@pytest.mark.conclusion(section="§6, §10.4", see=(DIG, "ssh {node} 'sudo conntrack -L -d {vip}'"))
+@pytest.mark.conclusion(section="§6, §10.4", see=(DIG, "{node}# conntrack -L -d {vip}"))
 def test_host_translated_at_connect(wired_host_flows, serving, evidence):
     """With socket LB the host's flow is translated before it is a packet: the host's conntrack and the wire know the backend alone."""
     evidence.tables("The host's conntrack entries of the flows", wired_host_flows)
@@ -52,7 +54,7 @@ def test_host_translated_at_connect(wired_host_flows, serving, evidence):
 
 @pytest.mark.traffic
 @pytest.mark.needs("socket-lb-in-pods")
-@pytest.mark.conclusion(section="§7, §10.5", see=("ssh {node} 'sudo tcpdump -ni any -nn host {vip} or port 53'",))
+@pytest.mark.conclusion(section="§7, §10.5", see=(TCPDUMP, ASK))
 def test_pod_translated_at_connect(pod_flows_seen_leaving, serving, evidence):
     """With socket LB not even the Pod's own interface sees a packet to the ClusterIP: the Pod's socket already sent to the backend."""
     evidence.packets("At the Pod's interface", pod_flows_seen_leaving, "client-lxc")
@@ -65,7 +67,7 @@ def test_pod_translated_at_connect(pod_flows_seen_leaving, serving, evidence):
 
 @pytest.mark.traffic
 @pytest.mark.needs("iptables", "socket-lb", "beside-kube-proxy")
-@pytest.mark.conclusion(section="§6, §10.4", see=("ssh {node} 'sudo iptables-save -c -t nat | grep {namespace}/{service}'", DIG))
+@pytest.mark.conclusion(section="§6, §10.4", see=("{node}# iptables-save -c -t nat | grep {namespace}/{service}", DIG))
 def test_host_leaves_counters(wired_host_flows, host_growth, evidence):
     """With socket LB on host flows leave kube-proxy's rules alone, which are still there."""
     evidence.flows("Asked from the host, and answered", wired_host_flows)
@@ -77,7 +79,7 @@ def test_host_leaves_counters(wired_host_flows, host_growth, evidence):
 
 
 @pytest.mark.needs("replaced")
-@pytest.mark.conclusion(section="§2, §10.1", see=(AGENT + " service list | grep {vip}", AGENT + " bpf lb list | grep {vip}"))
+@pytest.mark.conclusion(section="§2, §10.1", see=(AGENT + " service list | grep -A 3 {vip}:", AGENT + " bpf lb list | grep -A 3 {vip}:"))
 def test_replacement_programmed(dataplanes, exhibit):
     """With Cilium in kube-proxy's place its Service list and its load-balancing map hold the same backends as the EndpointSlices."""
     exhibit.show("The EndpointSlices' serving backends", dataplanes.serving_lines, command="kubectl get endpointslices")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from lab.faults.catalogue import Fault
+from lab.faults.catalogue import ALL, Fault
 from lab.faults.check import Result
 from lab.faults.suite import Judged
 from lab.paths import PROJECT
@@ -23,6 +23,7 @@ the lab that `sudo make lab-up` starts: `sudo .venv/bin/python -m lab fault appl
 """
 ORDER = ("failed", "error", "skipped")
 MOST_LINES = 6  # of a message
+CUT = "…"
 TITLES = {
     "1-host": "On a host",
     "2-rules": "kube-proxy's rules",
@@ -58,7 +59,7 @@ def _bitten(faults: Sequence[Fault]) -> str:
 
 
 def _row(fault: Fault, result: Result) -> str:
-    return f"| {fault.name} | {_cell(fault.does)} | {_red(result.red)} | {_message(result.red)} |"
+    return f"| {fault.name} | {_cell(fault.does)} | {_red(result.red)} | {_message(fault, result.red)} |"
 
 
 def _red(red: Sequence[Judged]) -> str:
@@ -68,20 +69,34 @@ def _red(red: Sequence[Judged]) -> str:
     return "<br>".join(f"{outcome.upper()}: {', '.join(found[outcome])}" for outcome in ORDER if outcome in found) or "nothing"
 
 
-def _message(red: Sequence[Judged]) -> str:
-    """The first message of the worst kind, and how to see it by hand; the rest repeats it for other nodes and ports."""
-    worst = next((judged for outcome in ORDER for judged in red if judged.outcome == outcome), None)
-    if worst is None:
+def _message(fault: Fault, red: Sequence[Judged]) -> str:
+    """The telling message with what it was judged on, and how to see it by hand; the rest repeats it for other nodes and ports."""
+    telling = next((judged for outcome in ORDER for judged in _declared(fault, red, outcome)), None)
+    if telling is None:
         return ""
-    by_hand = f"\nby hand: {worst.see[0]}" if worst.outcome == "failed" and worst.see else ""
-    return f"{worst.conclusion}: {_cell(_shortened(worst.message) + by_hand)}"
+    where = (f"judged on: {telling.case}",) if telling.outcome == "failed" and telling.case else ()
+    by_hand = tuple(f"by hand: {command}" for command in telling.see) if telling.outcome == "failed" else ()
+    text = "\n".join((_shortened(telling.message), *where, *by_hand))
+    return f"{telling.conclusion}: {_cell(text)}"
+
+
+def _declared(fault: Fault, red: Sequence[Judged], outcome: str) -> Iterator[Judged]:
+    """The verdicts of this outcome: those first that the fault declares first, by conclusion and by what the message says."""
+    mine = [judged for judged in red if judged.outcome == outcome]
+    for entry in (entry for entry in fault.turns if entry.outcome == outcome):
+        wanted = dict.fromkeys(judged.conclusion for judged in mine) if entry.conclusions == (ALL,) else entry.conclusions
+        for conclusion in wanted:
+            for fragment in entry.says:
+                yield from (judged for judged in mine if judged.conclusion == conclusion and fragment in judged.message)
+    yield from mine
 
 
 def _shortened(message: str) -> str:
-    """Its first lines; of an error the remedy, too, which stands last."""
+    """Its first lines, and where some are left out a mark that says so; of an error the remedy, too, which stands last."""
     lines = [line for line in message.strip().split("\n") if "@@@@" not in line]
     remedy = [line for line in lines[MOST_LINES:] if line.startswith("  remedy: ")]
-    return "\n".join((*lines[:MOST_LINES], *remedy))
+    cut = [f"{CUT} {len(lines) - MOST_LINES - len(remedy)} more lines"] if len(lines) > MOST_LINES + len(remedy) else []
+    return "\n".join((*lines[:MOST_LINES], *cut, *remedy))
 
 
 def _cell(text: str) -> str:
