@@ -52,7 +52,7 @@ def test_other_words_are_refused_in_one_line(words, said):
 
 
 def test_a_change_without_a_lab_is_one_line(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr("lab.changing.os.geteuid", lambda: 0)
+    monkeypatch.setattr("lab.preflight.os.geteuid", lambda: 0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("lab.changing.images.prepare", lambda *_: None)
     monkeypatch.setattr("lab.cluster.state.read", lambda: None)
