@@ -64,6 +64,27 @@ def test_wrong_input_is_one_line_and_a_usage_error(cluster, suite, arguments, sa
     assert "Traceback" not in finished.stdout + finished.stderr
 
 
+@pytest.mark.parametrize(
+    ("folder", "stands_in_the_way"),
+    [
+        ("inventory.yaml", "{here}/inventory.yaml: Not a directory"),
+        ("inventory.yaml/deeper", "{here}/inventory.yaml: Not a directory"),
+        ("/proc/x", "/proc: No such file or directory"),
+        ("/sys/kernel/x", "/sys/kernel: "),  # read-only, or nothing can be made there
+        ("x" * 300, "{here}/" + "x" * 300 + ": File name too long"),
+    ],
+)
+def test_reports_that_cannot_be_written_are_one_line_before_anything_is_asked(cluster, suite, tmp_path, folder, stands_in_the_way):
+    finished = suite("-k", "endpoints_ready", f"--reports={folder}")
+
+    said = (finished.stdout + finished.stderr).splitlines()
+    assert finished.returncode == pytest.ExitCode.USAGE_ERROR, said
+    (line,) = [line for line in said if line.strip()]
+    at = stands_in_the_way.format(here=tmp_path)
+    assert line.startswith(f"ERROR: --reports: {tmp_path / folder}: expected a folder to write to: {at}")
+    assert cluster.paths == []
+
+
 @pytest.mark.parametrize("arguments", [["--node", "wroker1"], ["-k", "no_such_conclusion"]])
 def test_a_run_that_cannot_begin_leaves_the_last_runs_report_alone(cluster, suite, tmp_path, arguments):
     suite("-k", "endpoints_ready")

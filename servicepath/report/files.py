@@ -26,3 +26,21 @@ def write_whole(path: Path, text: str) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def check_folder(folder: Path) -> None:
+    """See that files can be put into a folder, which is made later where it is not there, before a run that would be lost.
+
+    Raises:
+        OSError: they cannot; ``filename`` is what stands in the way: the folder, or the nearest one above it that is there.
+    """
+    at = folder.absolute()
+    try:
+        while not at.exists() and at != at.parent:
+            at = at.parent
+        with tempfile.TemporaryFile(dir=at) as tried:
+            tried.write(b"tried")
+            tried.flush()
+            os.fsync(tried.fileno())
+    except OSError as wrong:
+        raise OSError(wrong.errno, wrong.strerror, str(at)) from wrong
