@@ -13,6 +13,7 @@ import time
 import fake_ssh
 import pytest
 
+from servicepath import troubles
 from servicepath.channel import Command
 from servicepath.channels.local import LocalChannel
 from servicepath.channels.ssh import SocketFolder, SshChannel, SshLogin
@@ -285,3 +286,24 @@ def test_a_batch_gets_no_more_time_than_is_left(ssh, sockets):
 
     assert time.monotonic() - began < 5
     assert "deadline" in trouble.problem
+
+
+def test_a_changed_host_key_is_taken_out_of_the_file_that_ssh_names():
+    text = (
+        "@@@@@@@@@@@@@@@@@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\n@@@@@@@@@@@@@@@@@@@@\n"
+        "IT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!\nOffending ED25519 key in /home/me/known_hosts:3\n"
+        "Host key for [10.0.0.1]:2222 has changed and you have requested strict checking.\nHost key verification failed."
+    )
+    trouble = troubles.of_connection("worker1", "box", "ssh box", text)
+
+    assert trouble is not None
+    assert "ssh-keygen -R '[10.0.0.1]:2222' -f /home/me/known_hosts, then ssh box once" in (trouble.remedy or "")
+    assert "Offending ED25519 key in /home/me/known_hosts:3" in trouble.output
+    assert "@@@@" not in trouble.output
+
+
+def test_where_sudo_refuses_the_line_for_sudoers_names_the_user():
+    trouble = troubles.of_connection("worker1", "box", "ssh box", "sudo: a password is required", "servicepath")
+
+    assert trouble is not None
+    assert (trouble.remedy or "").endswith(": servicepath ALL=(root) NOPASSWD: /bin/sh")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 
 from .observation import Observation, Trouble
@@ -19,7 +20,7 @@ PACKAGES = {
 # general ("Host key verification failed" follows both host key cases).
 _CONNECTION: tuple[tuple[str, str, str], ...] = (
     (r"REMOTE HOST IDENTIFICATION HAS CHANGED", "the host key is not the one in known_hosts",
-     "if the node was installed anew: ssh-keygen -R HOST, then ssh HOST once by hand and compare the fingerprint"),
+     "if the node was installed anew: ssh-keygen -R HOST -f KNOWN_HOSTS, then ssh HOST once by hand and compare the fingerprint"),
     (r"key is known for .* strict checking|Host key verification failed", "the host key is not in known_hosts",
      "ssh HOST once by hand and compare the fingerprint, or name the host in the inventory (nodes.NAME.host) as ssh knows it"),
     (r"Could not resolve hostname", "the name does not resolve",
@@ -53,7 +54,7 @@ _NOT_FOUND = (
 )
 
 
-def of_connection(node: str, host: str, command: str, text: str) -> Trouble | None:
+def of_connection(node: str, host: str, command: str, text: str, user: str | None = None) -> Trouble | None:
     """Why ssh or sudo did not let us in; None when its text is none of those known.
 
     Args:
@@ -61,12 +62,26 @@ def of_connection(node: str, host: str, command: str, text: str) -> Trouble | No
         host: what ssh was told to connect to.
         command: the connection as a person would try it.
         text: what ssh and sudo said.
+        user: who logs in; None where OpenSSH's own configuration says it.
     """
     for pattern, problem, remedy in _CONNECTION:
         if re.search(pattern, text):
-            said = remedy.replace("HOST", host).replace("NAME", node)
-            return Trouble(node=node, problem=problem, command=command, output=text.strip(), remedy=said)
+            said = _filled(remedy, node, host, user, text)
+            shown = [line for line in text.strip().splitlines() if not re.search(r"@{9}|NASTY|man-in-the-middle", line)]
+            return Trouble(node=node, problem=problem, command=command, output="\n".join(shown) or text.strip(), remedy=said)
     return None
+
+
+def _filled(remedy: str, node: str, host: str, user: str | None, text: str) -> str:
+    """The remedy with the names that belong there; where ssh names the line of a known_hosts file, by what that line is known."""
+    offending = re.search(r"^Offending .* key in (?P<file>\S+):\d+", text, re.MULTILINE)
+    known = re.search(r"^Host key for (?P<name>\S+) has changed", text, re.MULTILINE)
+    words = {
+        "-R HOST": f"-R {shlex.quote(known['name'] if known else host)}",
+        " -f KNOWN_HOSTS": f" -f {shlex.quote(offending['file'])}" if offending else "",
+        "USER": user or "USER", "HOST": host, "NAME": node,
+    }  # fmt: skip
+    return re.sub("|".join(words), lambda match: words[match[0]], remedy)
 
 
 def missing_tool(observation: Observation) -> str | None:
@@ -91,7 +106,7 @@ def of_command(observation: Observation, *, allowed: Sequence[int] = (0,)) -> Tr
         remedy = "see it by hand; is the node overloaded?"
     elif tool is not None:
         package = PACKAGES.get(tool)
-        problem = f"{observation.name}: {tool} is not on the node"
+        problem = f"{tool} is not on the node" if tool == observation.name else f"{observation.name}: {tool} is not on the node"
         remedy = f"install the Debian package {package}" if package else f"install {tool}"
     else:
         problem, remedy = f"{observation.name}: exit status {observation.status}", ""

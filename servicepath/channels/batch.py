@@ -50,9 +50,10 @@ class BatchChannel:
         host: what is connected to.
     """
 
-    def __init__(self, node: str, host: str) -> None:
+    def __init__(self, node: str, host: str, user: str | None = None) -> None:
         self.node = node
         self.host = host
+        self.user = user
         self.log: list[RoundTrip] = []
         self._sessions = threading.BoundedSemaphore(SESSIONS)
 
@@ -109,7 +110,7 @@ class BatchChannel:
     def _explain(self, finished: Finished, cut: str, boundary: str, commands: Sequence[Command]) -> Trouble:
         # Once the script runs, "Connection refused" may be a command's own word.
         if boundary.encode() not in finished.stdout:
-            known = troubles.of_connection(self.node, self.host, self.by_hand(), finished.error_text)
+            known = troubles.of_connection(self.node, self.host, self.by_hand(), finished.error_text, self.user)
             if known:
                 return known
         last = framing.last_words(finished.stdout, boundary, commands)

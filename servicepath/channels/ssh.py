@@ -105,7 +105,7 @@ class SshChannel(BatchChannel):
     """
 
     def __init__(self, node: str, host: str, login: SshLogin, sockets: SocketFolder) -> None:
-        super().__init__(node, host)
+        super().__init__(node, host, login.user)
         self._login = login
         self._socket = sockets.new()
         self.backend = LimitedSshBackend(

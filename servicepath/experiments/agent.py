@@ -82,7 +82,11 @@ def exec_in_agents(
             return fleet.past(node, deadline, phase)
         pod = agents.get(node)
         if pod is None:
-            return Trouble(node=node, problem="no Cilium agent's Pod (label k8s-app=cilium) runs on this node")
+            return Trouble(
+                node=node, problem="no Cilium agent's Pod (label k8s-app=cilium) runs on this node",
+                command=f"kubectl -n kube-system get pods -l k8s-app=cilium -o wide --field-selector spec.nodeName={node}",
+                remedy="kubectl -n kube-system describe daemonset cilium: its events and node selector say why there is none here",
+            )  # fmt: skip
         if pod.phase != "Running":
             return Trouble(
                 node=node, problem=f"the Cilium agent {pod.key} is {pod.phase}, not Running",

@@ -18,6 +18,11 @@ from .service_rules import MARK_MASQUERADE, walk_from_services
 from .services import ServicePort
 from .windows import Window
 
+_WINDOWS = {
+    "host": "the host's flows", "pod": "the Pod's flows", "control": "the host flow right after the Pod's",
+    "one-connection": "several queries in one connection", "second-connection": "a second connection",
+}  # fmt: skip
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Growth:
@@ -89,7 +94,7 @@ class Growth:
 
     def _judge(self, name: str, counter: Counter, flows: int, total: int | None) -> Iterable[Difference]:
         others = f" and {self.foreign} of others" if self.foreign else ""
-        subject = f"{self.port.chain_key}: {name}, window {self.window!r}"
+        subject = f"{self.port.chain_key}: {name}, counted around {_WINDOWS.get(self.window, self.window)}"
         if counter.packets != flows + self.foreign:
             expected = f"+{flows + self.foreign} packets ({flows} new flows{others})"
             yield Difference(subject, "counted other than the new flows", expected, f"+{counter.packets} packets", self.lines)

@@ -224,7 +224,8 @@ def _left_over(
 
 def _said(rules: tuple[Rule, ...]) -> str:
     """What the chain's own comments say that it is for."""
-    return next((f"commented {rule.comment!r}" for rule in rules if rule.comment), f"{len(rules)} rules without comment")
+    silent = f"a chain of {len(rules)} rules, none of which says in a comment what it is for"
+    return next((f"commented {rule.comment!r}" for rule in rules if rule.comment), silent if rules else "an empty chain")
 
 
 def _misused_services(place: str, ruleset: Ruleset, objects: ClusterObjects) -> Iterator[Difference]:

@@ -131,6 +131,11 @@ def _question(trace: Trace, packets: Sequence[Packet]) -> Packet | None:
     return next((p for p in packets if p.innermost.destination in toward), None)
 
 
+def _measured(cell: PathCell) -> str:
+    """Who translated and what carried, as far as flows that were answered show it."""
+    return f"translated by {cell.translated_by or 'nobody seen'}, carried by {cell.transported_by or 'nothing seen'}"
+
+
 def unexpected(cells: Iterable[PathCell]) -> tuple[Difference, ...]:
     """The measured cells that are not as expected."""
     return tuple(
@@ -138,7 +143,7 @@ def unexpected(cells: Iterable[PathCell]) -> tuple[Difference, ...]:
             f"{cell.source} on {cell.node} → {cell.frontend}",
             cell.verdict,
             cell.expected or "no translation and no answer",
-            f"{cell.translated_by or 'nobody seen'}, {cell.transported_by or 'nothing seen'} {cell.reason}".rstrip(),
+            f"{_measured(cell)}; {cell.reason}" if cell.reason else _measured(cell),
             tuple(f"{hop.place}: {hop.header}" + (f" in {hop.outer}" if hop.outer else "") for hop in cell.hops),
         )
         for cell in cells

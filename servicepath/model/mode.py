@@ -37,6 +37,7 @@ class Mode:
         hostns_only: whether socket LB leaves Pods' sockets alone (``socketLB.hostNamespaceOnly``), so that theirs are translated packet
             by packet; never expected, only found.
         encryption: of packets between nodes (disabled, ipsec, wireguard); never expected, only found.
+        astray: rules that do not lead to the current endpoints, beside these; never expected, only found.
     """
 
     proxy_mode: str | None
@@ -48,6 +49,7 @@ class Mode:
     tunnel: str | None
     hostns_only: bool | None = None
     encryption: str | None = None
+    astray: tuple[str, ...] = dataclasses.field(default=(), compare=False)
 
 
 EXPECTED = Mode("iptables", True, "False", False, True, "tunnel", "vxlan")
@@ -56,6 +58,7 @@ EXPECTED = Mode("iptables", True, "False", False, True, "tunnel", "vxlan")
 EXPECTED_REPLACED = Mode(None, None, "True", True, True, "tunnel", "vxlan")
 """With Cilium in kube-proxy's place: no kube-proxy, and none of its rules."""
 
+_MOST = 12  # lines of rules in a message
 _LABELS = {
     "proxy_mode": "kube-proxy's mode",
     "rules_current": "kube-proxy's rules",
@@ -178,12 +181,13 @@ def _rules_wrong(node: str, found: Mode, expected: Mode, lines: tuple[str, ...])
             problem, actual = "active kube-proxy beside Cilium's replacement of it", "KUBE-SVC rules follow the current endpoints"
         else:
             problem, actual = "left over from a kube-proxy that is gone", "KUBE-SVC rules do not follow the endpoints"
+        lines = (*lines, *found.astray[:_MOST])
         return Difference(subject, problem, "no KUBE-SVC rules while KubeProxyReplacement is True", actual, lines)
     if found.rules_current == expected.rules_current or found.kpr in REPLACING:
         return None
     actual = {True: "current", False: "they do not follow the current endpoints", None: "no KUBE-SVC rules"}[found.rules_current]
     wanted = {True: "rules that follow the current endpoints", False: "stale rules", None: "no KUBE-SVC rules"}[expected.rules_current]
-    return Difference(subject, "are not as expected", wanted, actual, lines)
+    return Difference(subject, "are not as expected", wanted, actual, (*lines, *found.astray[:_MOST]))
 
 
 def config_differences(node: str, status: AgentStatus, config: Mapping[str, str] | None) -> tuple[Difference, ...]:
