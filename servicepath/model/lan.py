@@ -22,7 +22,7 @@ class Connect:
         target: where to.
         connected: whether the handshake was completed.
         answer: what came instead ("timed out", "connection refused", "no route to host"); None when connected.
-        took: seconds.
+        took: seconds that all attempts took together.
         command: how it was made, as a person would type it.
     """
 
@@ -33,8 +33,8 @@ class Connect:
     command: str
 
     def __str__(self) -> str:
-        """``10.43.0.10:53: timed out after 3.0 s``."""
-        return f"{self.target}: {'connected' if self.connected else self.answer or 'not connected'} after {self.took:.1f} s"
+        """``10.43.0.10:53: timed out``; all attempts were made at once, so that ``took`` is not this one's own."""
+        return f"{self.target}: {'connected' if self.connected else self.answer or 'not connected'}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ def _question(trace: Trace, packets: Sequence[Packet]) -> Packet | None:
 
 def _measured(cell: PathCell) -> str:
     """Who translated and what carried, as far as flows that were answered show it."""
-    return f"translated by {cell.translated_by or 'nobody seen'}, carried by {cell.transported_by or 'nothing seen'}"
+    return f"{cell.translated_by or 'nobody seen'}, {cell.transported_by or 'nothing seen'}"
 
 
 def unexpected(cells: Iterable[PathCell]) -> tuple[Difference, ...]:
