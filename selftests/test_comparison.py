@@ -1,12 +1,15 @@
 """Two runs compared: what became of each conclusion and fact, and what the rules make of it."""
 
 import dataclasses
+import pathlib
+import re
 
 import pytest
 from comparison_sample import NODES, PATH, baseline, with_fact, with_outcome, without
 
 from servicepath.model.baseline import Identity, Judged, Timing
 from servicepath.model.comparison import AnotherCluster, Standing, compare
+from servicepath.model.mended import JUDGED_BY
 from servicepath.model.upgrade_rules import Rule
 
 BEFORE = baseline()
@@ -228,6 +231,86 @@ def test_the_inventorys_rules_come_first_and_the_first_that_fits_decides():
     assert only(found, "no-interface") == [("master", "held→skipped", "expected")]
     assert only(found, "KubeProxyReplacement") == [("worker1", "changed", "tolerated")]
     assert found.exit_status == 0
+
+
+HERE = "master, kube-dns:dns/UDP"
+
+
+def mended(*more, name="pod-translated-by-ebpf", case=HERE):
+    """A run in which a conclusion is broken, and the healthy one after it; each with these conclusions: case, outcome then, outcome now."""
+    outcomes = ((name, case, "failed", "passed"), *(("another", *each) for each in more))
+    return tuple(
+        dataclasses.replace(BEFORE, judged=tuple(Judged(one, "It is so.", "", where, each[n]) for one, where, *each in outcomes))
+        for n in range(2)
+    )
+
+
+def test_a_fact_that_changes_with_what_is_mended_at_its_place_is_expected():
+    was, now = mended()
+    found = compare(with_fact(was, PATH, "translated by", "kube-proxy (iptables)"), now)
+    (told,) = (each for each in found.facts if each.name == "translated by")
+
+    assert (told.standing, told.because) == (Standing.EXPECTED, "mended with pod-translated-by-ebpf")
+    assert found.exit_status == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ([(HERE, "passed", "passed")], 0),
+        ([("worker1, kube-dns:dns/UDP", "passed", "failed")], None),  # elsewhere
+        ([(HERE, "passed", "failed")], 4),
+        ([(HERE, "failed", "failed")], 4),
+        ([(HERE, "passed", "error")], 4),
+        ([("master", "passed", "failed")], 4),
+        ([("kube-dns:dns/UDP", "passed", "failed")], 4),
+        ([("", "passed", "failed")], 4),
+        ([("", "failed", "failed")], 0),  # it does not say where
+    ],
+)
+def test_nothing_is_excused_where_a_conclusion_got_worse(more, status):
+    was, now = mended(*more)
+    tolerated = Rule("conclusion", "another", "tolerated")  # which excuses the conclusion, and no fact with it
+    found = compare(with_fact(was, PATH, "translated by", "kube-proxy (iptables)"), now, (tolerated,))
+
+    assert only(found, "translated by") == [(PATH, "changed", "regression" if status else "expected")]
+    assert found.exit_status == (status or 0)
+
+
+@pytest.mark.parametrize(
+    ("subject", "fact", "standing"),
+    [
+        ("Pod on worker1 → kube-dns:dns/UDP", "translated by", "regression"),
+        ("Pod on master → kube-dns:dns-tcp/TCP", "translated by", "regression"),
+        ("kube-system/kube-dns", "ClusterIP", "regression"),
+        ("", "Service CIDR", "regression"),
+        ("master", "MTU", "regression"),  # no-route does not look at it
+        ("master", "routes", "expected"),
+        ("worker1", "routes", "regression"),
+    ],
+)
+def test_a_fact_is_excused_only_by_what_judges_it(subject, fact, standing):
+    was, now = mended(name="no-route")
+    found = compare(with_fact(was, subject, fact, "other"), with_fact(now, subject, fact, "one"))
+
+    assert only(found, fact) == [(subject, "changed", standing)]
+
+
+def test_the_inventorys_rule_comes_before_what_was_mended():
+    was, now = mended()
+    found = compare(with_fact(was, PATH, "translated by", "nobody"), now, (Rule("fact", "translated by", "regression"),))
+
+    assert found.exit_status == 4
+
+
+def test_what_judges_a_nodes_facts_is_there():
+    conclusions = {
+        name.replace("_", "-")
+        for path in (pathlib.Path(__file__).parent.parent / "tests").glob("test_*.py")
+        for name in re.findall(r"^def test_(\w+)", path.read_text(), re.MULTILINE)
+    }
+
+    assert {name for names in JUDGED_BY.values() for name in names} <= conclusions
 
 
 def test_an_expected_value_that_does_not_come_is_a_regression_also_where_nothing_changed():

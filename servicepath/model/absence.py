@@ -41,7 +41,7 @@ class Absences:
         self._blind: dict[str, str] = {}
         for fact in after.facts:
             if fact.unseen is not None:
-                self._blind.setdefault(_node(fact.subject) or "", f"{fact.name}: {fact.unseen}")
+                self._blind.setdefault(node_of(fact.subject) or "", f"{fact.name}: {fact.unseen}")
 
     def of_verdict(self, case: str) -> Absence:
         """Why a conclusion was not judged in a case."""
@@ -53,7 +53,7 @@ class Absences:
             return known
         if self._passive:
             return Absence("unasked", "--passive")
-        node = _node(subject)
+        node = node_of(subject)
         mode = self._modes.get(node or "", "iptables")
         if name in _OF_IPTABLES and mode != "iptables":
             return Absence("gone", f"{_MODE} is {mode}")
@@ -66,7 +66,7 @@ class Absences:
             return Absence("unseen", self._whole)
         if self._selected:
             return Absence("unasked", self._selected)
-        node, service = _node(subject), _service(subject)
+        node, service = node_of(subject), _service(subject)
         for option, what in (("--node", node), ("--service", service)):
             if what and self._leaves_out(option, what):
                 return Absence("unasked", " ".join(f"{option} {name}" for name in self._limits[option][1]))
@@ -104,10 +104,16 @@ def _named(run: Baseline, option: str) -> frozenset[str]:
     return frozenset(word.removeprefix(f"{option} ") for word in run.options if word.startswith(f"{option} "))
 
 
-def _node(subject: str) -> str | None:
+def node_of(subject: str) -> str | None:
     """The node of "master", "master, kube-dns:dns/UDP" or "Pod on master → …"; None where none is in it."""
     found = _PLACE.fullmatch(subject)
     return found["node"] if found else None
+
+
+def port_of(subject: str) -> str | None:
+    """The port "kube-dns:dns/UDP" of "master, kube-dns:dns/UDP" or "Pod on master → kube-dns:dns/UDP"; None where none is in it."""
+    last = re.split(r", | → ", subject)[-1]
+    return last if ":" in last else None
 
 
 def _service(subject: str) -> str | None:

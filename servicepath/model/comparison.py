@@ -8,7 +8,7 @@ import enum
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from . import between, latency
+from . import between, latency, mended
 from .absence import Absence, Absences, judged
 from .baseline import Baseline, Fact, Judged
 from .upgrade_rules import BUILT_IN, Change, Rule, decide
@@ -136,10 +136,18 @@ def compare(before: Baseline, after: Baseline, rules: Sequence[Rule] = (), watch
         *((change, "") for change in latency.changes(before.timings, after.timings)),
         *((change, "") for change in (_felt_changes(watch) if watch else ())),
     )
-    conclusions = (_difference(change, why, every, sentence) for change, why, sentence in judged_then_and_now)
+    conclusions = [_difference(change, why, every, sentence) for change, why, sentence in judged_then_and_now]
+    became = ((change, _worse(each)) for (change, _, _), each in zip(judged_then_and_now, conclusions, strict=True))
+    every = (*every, *mended.rules(became, [change for change, _ in told_then_and_now]))
     facts = (_difference(change, why, every) for change, why in told_then_and_now)
     changes = [*(change for change, _, _ in judged_then_and_now), *(change for change, _ in told_then_and_now)]
     return Comparison(before, after, _worst_first(conclusions), _worst_first(facts), tuple(_unmet(rules, changes)), watch)
+
+
+def _worse(conclusion: Difference) -> bool:
+    """Whether a conclusion got worse or could not be seen, also where a rule of the inventory excuses it."""
+    bad = conclusion.change.endswith(("→broken", "→unseen")) and conclusion.change != "broken→broken"
+    return bad or conclusion.standing in (Standing.REGRESSION, Standing.UNSEEN)
 
 
 def _unmet(rules: Iterable[Rule], changes: Sequence[Change]) -> Iterator[Rule]:
