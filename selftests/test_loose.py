@@ -11,7 +11,7 @@ import zipfile
 
 import pytest
 import yaml
-from judging import CASES, case, judged, laid_out
+from judging import case, judged, laid_out
 
 from servicepath.loose import documents, hints, normal, reader, sysdump
 from servicepath.loose.whatis import what_is
@@ -194,8 +194,9 @@ def test_older_sysdumps_keep_a_nodes_bugtool_in_a_tar(tmp_path):
     assert [(each.node, each.what.kind) for each in said] == [("cilium-abcde", "iptables-save")]
 
 
-def test_services_are_derived_with_their_ports_policies_and_marks():
-    known = normal.make(reader.read(next(CASES.glob("06-*"))))
+def test_services_are_derived_with_their_ports_policies_and_marks(tmp_path):
+    names = ("nft-list-table-ip-kube-proxy.json", "nft-list-table-ip-kube-proxy.txt", "endpointslices.json")
+    known = normal.make(reader.read(laid_out(tmp_path, {name: case("06", name) for name in names})))
     objects = parse_kubernetes(known.documents)
 
     assert {service.key for service in objects.services} >= {"lab/hello-np-svc", "lab/otelcol", "kube-system/kube-dns"}

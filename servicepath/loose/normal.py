@@ -12,7 +12,7 @@ from ..inventory import Inventory
 from ..inventory import Node as Target
 from ..model.addresses import IPAddress
 from ..model.nft_rules import NftTable
-from ..observation import Observation, Trouble
+from ..observation import Observation
 from ..parse import cilium_services, conntrack, iproute, iptables, kubernetes, nft
 from ..parse.errors import ParseError
 from ..recording.model import Head, Recording, RecordingError
@@ -38,7 +38,9 @@ def make(loose: Loose) -> Known:
         RecordingError: an API object is not built like one; one line.
     """
     api = dict(loose.api)
-    said = tuple(_renamed(loose.said, _whose(loose.said, api)))
+    whose = _whose(loose.said, api)
+    said = tuple(_renamed(loose.said, whose))
+    loose = _doubled_renamed(loose, whose)
     readings = _readings(said)
     state: dict[str, Names] = {node: {} for node, _ in loose.doubled} | {node: _state(times) for node, times in readings.items()}
     resources = frozenset(api)
@@ -167,6 +169,14 @@ def _renamed(said: Iterable[Said], name: str | None) -> Iterator[Said]:
         yield dataclasses.replace(each, node=name) if name and each.node == SOMEWHERE else each
 
 
+def _doubled_renamed(loose: Loose, name: str | None) -> Loose:
+    doubled = {
+        (name, kind) if name and node == SOMEWHERE else (node, kind): dataclasses.replace(trouble, node=name) if name and node == SOMEWHERE
+        else trouble for (node, kind), trouble in loose.doubled.items()
+    }  # fmt: skip
+    return dataclasses.replace(loose, doubled=doubled)
+
+
 def _services(state: Mapping[str, Names], loose: Loose, api: Mapping[str, Any]) -> Services:
     """All Services that any output tells of; those of recording.yaml first."""
     slices = _slices(api)
@@ -224,6 +234,9 @@ def _slices(api: Mapping[str, Any]) -> derive.Slices:
     return {key: frozenset(sockets) for key, sockets in found.items()}
 
 
-def troubles(loose: Loose) -> Mapping[tuple[str, str], Trouble]:
-    """What could not be told apart, by node and name."""
-    return loose.doubled
+def names_of(kind: str) -> tuple[str, ...]:
+    """The names under which fixtures ask for what a file of this kind says; of routes without their table."""
+    if kind == "agent-status":
+        return kind, "agent-status-verbose"
+    tool, _, rest = kind.partition("-")
+    return (kind, *(f"{tool}-{backend}-save" for backend in _OTHER)) if rest == "save" else (kind,)

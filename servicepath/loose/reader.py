@@ -91,7 +91,7 @@ def read(path: pathlib.Path) -> Loose:
 
 
 def _checked(found: Loose) -> Loose:
-    if not found.said and not found.api:
+    if not found.said and not found.api and not found.doubled:
         few = "; ".join(f"{name}: {why}" for name, why in list({**found.damaged, **found.unread}.items())[:3])
         raise RecordingError(f"{found.source}: no output that is known here" + (f" ({few})" if few else ""))
     return found
@@ -216,16 +216,32 @@ def _each_once(said: Iterable[Said]) -> tuple[list[Said], dict[tuple[str, str], 
     doubled: dict[tuple[str, str], Trouble] = {}
     left: dict[str, str] = {}
     for (node, _, kind, _), group in groups.items():
-        structured = [each for each in group if each.data.lstrip()[:1] in (b"{", b"[")]
-        chosen = group[0] if len(group) == 1 else structured[0] if len(structured) == 1 else None
+        chosen = _chosen(group)
         if chosen is None:
-            names = ", ".join(each.path for each in group)
-            problem = f"{len(group)} files say the {kind} of {node}: {names}"
+            problem = f"{len(group)} files say the {kind} of {node}: {', '.join(each.path for each in group)}"
             doubled[node, kind] = Trouble(node, problem, remedy="say in recording.yaml which node or time (@1, @2) each is of")
+            left |= {each.path: problem for each in group}
         else:
             once.append(chosen)
-        left |= {each.path: f"says what {chosen.path if chosen else 'another file'} says" for each in group if each is not chosen}
+            left |= {each.path: f"says what {chosen.path} says" for each in group if each is not chosen}
     return once, doubled, left
+
+
+def _chosen(group: Sequence[Said]) -> Said | None:
+    """The one that is taken: the only one, or the JSON where the other is the text of the same; None where that is not known.
+
+    Of files that do not say which node they are of, a JSON and a text are of the same where they have one name but for the form's.
+    """
+    if len(group) == 1:
+        return group[0]
+    structured = [each for each in group if each.data.lstrip()[:1] in (b"{", b"[")]
+    alike = group[0].node != SOMEWHERE or len({_plain(each.path) for each in group}) == 1
+    return structured[0] if len(structured) == 1 and len(group) == 2 and alike else None
+
+
+def _plain(path: str) -> str:
+    """A path without what names the form of the output: its ending, and json or -j as a word of its own."""
+    return re.sub(r"[-_. ](?:json|txt|text|out|log|md|j|o)(?=[-_. ]|$)", "", path.lower())
 
 
 def _part(said: Said) -> str:
