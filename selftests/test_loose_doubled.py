@@ -96,3 +96,28 @@ def test_counters_of_which_one_reading_is_there_twice_are_not_compared(tmp_path)
     }))  # fmt: skip
 
     assert found.of("pod-leaves-counters") == {"error"}
+
+
+FLAT = {
+    "bpf-lb-list-gke-pool-a.txt": case("13", "bpf-lb-list-node1.txt"), "bpf-lb-list-gke-pool-b.txt": case("13", "bpf-lb-list-node2.txt"),
+    "service-list-gke-pool-a.txt": case("13", "service-list-node1.txt"), "eps.json": case("13", "endpointslices.json"),
+}  # fmt: skip
+
+
+def test_a_run_says_that_no_file_names_a_node_and_one_line_names_them(tmp_path):
+    chosen = ("-v", "-k", "dataplanes_programmed", str(ROOT / "tests"))
+    alone = judged(laid_out(tmp_path, FLAT), *chosen)
+    told = judged(laid_out(tmp_path, {"recording.yaml": "nodes: {gke-pool-a: {}, gke-pool-b: {}}"}), *chosen)
+
+    assert "no file says which node: all taken as of one" in alone.said.splitlines()
+    assert alone.of("dataplanes-programmed") == {"error"}
+    assert "no file says which node" not in told.said
+    assert told.of("dataplanes-programmed", "gke-pool-a") == {"failed"}
+    assert told.of("dataplanes-programmed", "gke-pool-b") == {"passed"}
+
+
+def test_only_some_files_of_no_known_node_are_named(tmp_path):
+    files = {"nodes/n/service-list.txt": FLAT["service-list-gke-pool-a.txt"], "lb-list.txt": FLAT["bpf-lb-list-gke-pool-b.txt"]}
+    found = judged(laid_out(tmp_path, files), "-v", "--collect-only", str(ROOT / "tests"))
+
+    assert "no file says which node some outputs are of, taken as of one: lb-list.txt" in found.said
