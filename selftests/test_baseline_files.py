@@ -7,7 +7,7 @@ import pytest
 from comparison_sample import baseline, with_fact, with_outcome
 
 from servicepath import baselines, compare
-from servicepath.model.baseline import Identity
+from servicepath.model.baseline import Identity, Span
 from servicepath.model.comparison import compare as compared
 from servicepath.parse.baseline import SCHEMA, parse_baseline
 from servicepath.report import baseline_json, comparison_html
@@ -182,6 +182,25 @@ def test_the_page_shows_regressions_before_changes_before_what_stayed():
     places = [page.index(text) for text in ('id="regressions"', "eth0 holds it", 'id="changed"', "1.19.5</span>", 'id="stayed"')]
     assert places == sorted(places)
     assert "Cilium 1.19.1 → 1.19.5" in page
+
+
+@pytest.mark.parametrize(
+    ("started", "told"),
+    [
+        ("2026-11-30 02:00:01 UTC", "2026-11-30 02:00:00 to 2026-11-30 02:01:30 UTC"),
+        ("2026-12-24 08:00:00 UTC", "2026-11-30 02:00:00 to 2026-11-30 02:01:30 UTC, judged again 2026-12-24 08:00:00 UTC"),
+        ("2026-12-24 08:00:00 XYZT", "2026-11-30 02:00:00 to 2026-11-30 02:01:30 UTC, judged again 2026-12-24 08:00:00 XYZT"),
+    ],
+)
+def test_page_and_json_tell_when_the_cluster_was_asked_and_when_a_recording_was_judged_again(tmp_path, kept, started, told):
+    before = kept("before.json", dataclasses.replace(baseline(started=started), during=Span(1796004000.0, 1796004090.0)))
+    page, told_json = tmp_path / "page.html", tmp_path / "page.json"
+    compare.main([before, kept("after.json", baseline(started="2027-01-01")), f"--html={page}", f"--json={told_json}"])
+
+    assert f"Before: the run of {told}. After: the run of 2027-01-01." in page.read_text()
+    document = json.loads(told_json.read_text())
+    assert (document["before"], document["after_during"]) == (started, None)
+    assert document["before_during"] == {"since": 1796004000.0, "until": 1796004090.0}
 
 
 def test_what_is_compared_is_not_overwritten_by_whatever_name(tmp_path, kept, capsys):

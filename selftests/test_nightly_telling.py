@@ -122,6 +122,7 @@ def test_what_cannot_be_told_makes_no_night_good_or_bad(suite, capsys, monkeypat
     monkeypatch.setenv("SERVICEPATH_WEBHOOK", url)
     said = suite(baseline(), with_outcome(baseline(), "no-interface", "master", "failed"))
     textfile = f"--textfile={tmp_path / 'no' / 'x.prom'}"
+    monkeypatch.setattr(telling, "check_textfile", lambda _: None)  # its folder goes during the night
 
     assert command.main([textfile, "--notify=always", *said]) == 3
     assert command.main([textfile, *said]) == 4
@@ -141,6 +142,9 @@ def test_a_second_command_says_who_is_at_it(suite, capsys, tmp_path):
     ("said", "text"),
     [
         (["--inventory=/nowhere/inventory.yaml"], "/nowhere/inventory.yaml: cannot be read: No such file or directory"),
+        (["--textfile=/tmp/x.txt"], "--textfile: /tmp/x.txt: expected a name that ends in .prom: node_exporter reads no other"),
+        (["--textfile=/no/x.prom"], "--textfile: /no/x.prom: expected a folder that node_exporter reads, found none at /no"),
+        (["--textfile=/proc/x.prom"], "--textfile: /proc/x.prom: the folder cannot be written to: No such file or directory"),
         (["--state=/dev/null/x", "--", "--replay=x"], "--state: /dev/null/x: cannot be made or used: Not a directory"),
     ],
 )
@@ -149,10 +153,30 @@ def test_wrong_use_is_one_line(said, text, capsys, tmp_path):
     assert capsys.readouterr().err.splitlines() == [text]
 
 
-def test_a_suite_that_does_not_run_is_a_night_that_could_not_be_seen(tmp_path):
-    one = nights.run(tmp_path, ["--replay=/nowhere.tar.zst"], record=False, limit=300, stop=Stop())
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("--replay=/nowhere.tar.zst", "/nowhere.tar.zst: expected a recording's folder"),
+        ("--replay=x --reports=/proc/x", "--reports: /proc/x: expected a folder to write to"),
+        ("--replay=x --rply=x", "unrecognized arguments: --rply=x"),
+    ],
+)
+def test_what_the_suite_refuses_is_one_line_and_no_night(option, text, capsys, tmp_path):
+    assert command.main(["--state", str(tmp_path), "--", *option.split()]) == 2
+    said = capsys.readouterr()
 
-    assert one.run.unfinished.startswith("ERROR: /nowhere.tar.zst: expected a recording's folder")
+    assert said.out == ""
+    assert len(said.err.splitlines()) == 1
+    assert said.err.startswith(f"the suite refused to begin: {text}")
+    assert list((tmp_path / "nights").iterdir()) == []
+    assert not (tmp_path / "history.sqlite").exists()
+
+
+def test_a_suite_that_breaks_is_a_night_that_could_not_be_seen(monkeypatch, tmp_path):
+    monkeypatch.setattr(nights, "_pytest", lambda _, log, *__: (None, min(log.write_text("begun\nINTERNALERROR> no\n"), 3)))
+    one = nights.run(tmp_path, [], record=False, limit=300, stop=Stop())
+
+    assert one.run.unfinished == "INTERNALERROR> no"
     assert {path.name for path in one.folder.iterdir()} == {"pytest.log", BASELINE}
 
 
@@ -160,7 +184,7 @@ def test_a_night_that_nothing_can_be_written_of_is_told_and_makes_room(suite, ca
     said = [*suite(baseline(), baseline())[:2], "--keep-nights=1", "--", "--replay=recording"]
     assert [command.main(said) for _ in range(2)] == [0, 0]
     monkeypatch.undo()
-    monkeypatch.setattr(nights, "_pytest", lambda _, log, *__: log.write_text("ERROR: no space"))
+    monkeypatch.setattr(nights, "_pytest", lambda _, log, *__: (None, log.write_text("ERROR: no space")))
     monkeypatch.setattr(baseline_json, "write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
 
     assert command.main(said) == 3

@@ -21,6 +21,7 @@ from ..model.history import UNSEEN
 from ..observation import CouldNotSee
 from . import cluster_lock, locks, night, node_lock, stopping, telling, webhook
 from .locks import ClusterLock, HeldByAnother
+from .night import WrongUse
 from .retention import Keep
 from .state import State, StateError
 from .stopping import Stop, Stopped
@@ -39,10 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with stopping.noticed() as stop:
         try:
             url = webhook.url_of(os.environ.get("SERVICEPATH_WEBHOOK"))
+            if said.textfile:
+                telling.check_textfile(said.textfile)
             found = None if replayed else inventory.load(said.inventory or inventory.find(pathlib.Path.cwd()))
             state = State(said.state, Keep(said.keep_nights, said.keep_days, int(said.keep_mb * 1e6)))
             return _locked(said, state, rest, found, url, stop)
-        except (InventoryError, StateError, TellingError) as wrong:
+        except (InventoryError, StateError, TellingError, WrongUse) as wrong:
             return _say(wrong, 2)
         except HeldByAnother as other:
             return _say(other, BUSY)

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -15,11 +16,17 @@ from .. import baselines
 from ..baselines import BaselineError
 from ..model.baseline import Baseline
 from ..report import baseline_json
+from ..report.visible import visible
 from .stopping import Stop, Stopped
 
 SUITE = pathlib.Path(__file__).resolve().parent.parent.parent
 BASELINE = "baseline.json"
+_REFUSED = 4  # pytest.ExitCode.USAGE_ERROR
 GRACE = 60.0  # seconds for a run that is broken off to undo what it changed and to write its report
+
+
+class WrongUse(Exception):
+    """pytest does not know an option, or cannot use what one names; the text is one line."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,6 +53,7 @@ def run(
             becomes of the night.
 
     Raises:
+        WrongUse: pytest refused its arguments and judged nothing; that is no night, and nothing is kept of it.
         OSError: the folder cannot be made or written to.
     """
     started = time.time()
@@ -53,13 +61,20 @@ def run(
     folder.mkdir(parents=True)
     said = [f"--reports={folder}", f"--baseline-out={folder / BASELINE}"]
     said += [f"--record={folder / 'recording.tar.zst'}"] if record else []
-    why = _pytest([*said, *arguments], folder / "pytest.log", limit, stop, holding)
+    log = folder / "pytest.log"
+    why, status = _pytest([*said, *arguments], log, limit, stop, holding)
     took = time.time() - started
+    if status == _REFUSED and not (folder / BASELINE).exists():
+        words = last_words(log).removeprefix("ERROR: ")
+        shutil.rmtree(folder)
+        raise WrongUse(f"the suite refused to begin: {words}")
     return Night(folder, _kept(folder, started, why), took)
 
 
-def _pytest(arguments: Sequence[str], log: pathlib.Path, limit: float, stop: Stop, holding: Sequence[int]) -> str | None:
-    """Why the run came to no end of its own; None when it did."""
+def _pytest(
+    arguments: Sequence[str], log: pathlib.Path, limit: float, stop: Stop, holding: Sequence[int]
+) -> tuple[str | None, int | None]:  # fmt: skip
+    """Why the run came to no end of its own, or None; and pytest's exit status, None where it came to none."""
     theirs, ours = os.pipe()
     # However this function is left, the pipe's end is the suite's (suite.py).
     with log.open("wb") as output, open(ours, "wb", buffering=0) as lifeline:
@@ -73,8 +88,7 @@ def _pytest(arguments: Sequence[str], log: pathlib.Path, limit: float, stop: Sto
             os.close(theirs)
         try:
             with stop.raising():
-                suite.wait(timeout=limit)
-            return None
+                return None, suite.wait(timeout=limit)
         except subprocess.TimeoutExpired:
             why = f"ended after {limit:.0f} s (--limit)"
         except Stopped as asked:
@@ -86,7 +100,7 @@ def _pytest(arguments: Sequence[str], log: pathlib.Path, limit: float, stop: Sto
         except subprocess.TimeoutExpired:
             suite.kill()
             suite.wait()
-    return why
+    return why, None
 
 
 def _kept(folder: pathlib.Path, started: float, why: str | None) -> Baseline:
@@ -107,5 +121,8 @@ def _kept(folder: pathlib.Path, started: float, why: str | None) -> Baseline:
 
 def last_words(log: pathlib.Path) -> str:
     """The line of pytest's output that says most of why it did not run."""
-    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    lines = [visible(line) for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    for line in lines:
+        if line.startswith("pytest.main(): error: "):  # below the usage, which is an ERROR, too
+            return line.partition(": error: ")[2]
     return next((line for line in lines if line.startswith(("ERROR", "INTERNALERROR"))), lines[-1] if lines else "it said nothing")

@@ -80,6 +80,25 @@ def line(run: Baseline, status: int, since: str) -> str:
     return visible(f"{': '.join(part for part in told if part)}; {since}".replace("\n", " "))[:_LONGEST]
 
 
+def check_textfile(path: pathlib.Path) -> None:
+    """See, before the night, that node_exporter will read the file, and that it can be written.
+
+    Raises:
+        TellingError: its name is another, its folder is not there or cannot be written to, or a folder stands in its place.
+    """
+    folder = path.absolute().parent
+    if path.suffix != ".prom":
+        raise TellingError(f"--textfile: {path}: expected a name that ends in .prom: node_exporter reads no other")
+    if not folder.is_dir():  # it is node_exporter's; one of ours nobody would read
+        raise TellingError(f"--textfile: {path}: expected a folder that node_exporter reads, found none at {folder}")
+    if path.is_dir():
+        raise TellingError(f"--textfile: {path}: expected a file to write to, found a folder")
+    try:
+        files.check_folder(folder)
+    except OSError as wrong:
+        raise TellingError(f"--textfile: {path}: the folder cannot be written to: {wrong.strerror}") from wrong
+
+
 def textfile(path: pathlib.Path, night: Night, status: int, ended: float) -> None:
     """Write the night's figures for node_exporter's textfile collector, whole or not at all, and readable for it, who is another user.
 
@@ -108,7 +127,7 @@ def textfile(path: pathlib.Path, night: Night, status: int, ended: float) -> Non
     versions = {name: visible(" and ".join(night.run.values(name))) for name in ("Cilium", "Kubernetes")}
     gauge("cluster_info", "What was running.", "cilium", "kubernetes").labels(versions["Cilium"], versions["Kubernetes"]).set(1)
     try:
-        if not path.absolute().parent.is_dir():  # it is node_exporter's; one of ours nobody would read
+        if not path.absolute().parent.is_dir():  # it went during the night
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         files.write_whole(path, generate_latest(registry).decode())
     except OSError as wrong:

@@ -10,7 +10,7 @@ from pathlib import Path
 from servicepath.model.comparison import Comparison, Difference, Standing
 
 from . import comparison_text, files, watch_picture
-from .comparison_view import grouped
+from .comparison_view import grouped, when
 from .html import environment, own_text
 
 _CONFIGURATION = ("cilium-config ", "Helm value ")
@@ -22,6 +22,7 @@ def render(found: Comparison) -> str:
     changed = [each for each in found.facts if each.standing in (Standing.EXPECTED, Standing.TOLERATED)]
     return environment().get_template("comparison.html.j2").render(
         found=found,
+        when=when,
         style=own_text("style.css"),
         more_style=own_text("comparison.css"),
         folding=own_text("folding.js"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import calendar
 import dataclasses
+import time
 from collections.abc import Iterable, Sequence
 
+from servicepath.model.baseline import Baseline
 from servicepath.model.comparison import Difference
 
 _PLACES = 6
@@ -53,6 +56,22 @@ class Group:
         if self.first.sentence:
             return _said(self.first.change.rpartition("→")[2], self.first.after)
         return _marked(self.first.after, self.first.before, "come")
+
+
+def when(run: Baseline) -> str:
+    """``2026-11-30 02:00:00 to 2026-11-30 02:01:30 UTC``, and of a recording also when it was judged: ``, judged again …``."""
+    if run.during is None:
+        return run.started
+    return f"{run.during}, judged again {run.started}" if _judged_after(run.started, run.during.until) else str(run.during)
+
+
+def _judged_after(started: str, until: float) -> bool:
+    """Whether a run began only when all had been asked, so that it is one of a recording; so it is where the zone is not known."""
+    try:
+        at = time.strptime(started, "%Y-%m-%d %H:%M:%S %Z")
+    except ValueError:
+        return True
+    return (calendar.timegm(at) if started.endswith((" UTC", " GMT")) else time.mktime(at)) > until
 
 
 def _said(word: str, reasons: Sequence[str]) -> tuple[Line, ...]:
