@@ -97,7 +97,7 @@ def test_nodes_and_times_are_told_by_folder_name_and_hint(tmp_path):
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({}, "no output that is known here"),
+        ({}, "the folder is empty"),
         ({"notes.txt": "hello"}, "no output that is known here"),
         ({"recording.yaml": "between: {host: 20, pod: 3}", "a.save": "x"}, "recording.yaml: between.0: .*host: or pod:"),
         ({"recording.yaml": "files: {gone.txt: ignore}", "a.save": "x"}, r"files: gone\.txt: there is no such file"),

@@ -238,7 +238,7 @@ def test_a_packed_recording_is_the_same(kept, tmp_path):
         (["--replay=kept", "--record=x"], "--replay and --record exclude each other"),
         (["--replay=kept", "--inventory=x"], "--replay and --inventory exclude each other"),
         (["--redact"], "--redact needs --record; for a recording that is there: python -m servicepath.redact IN OUT"),
-        (["--record=kept"], "kept: expected a new folder or file to record into, found one that is in use"),
+        (["--record=kept"], "kept: expected a new folder or file to record into: it is there already"),
     ],
 )
 def test_wrong_use_is_one_line(kept, tmp_path, arguments, says):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..observation import Observation, Trouble
+from ..recording import places, storage
 from ..recording.model import RecordingError
 from . import documents, hints, pasted, source, sysdump, whatis
 from .hints import Hints
@@ -69,11 +70,16 @@ class Loose:
 
 
 def is_recording(path: pathlib.Path) -> bool:
-    """Whether this is a recording of the suite's own: packed as one, or with a recording.yaml that names its schema."""
-    head = path / HEAD
-    if head.is_file():
-        return re.search(rb"^schema:", head.read_bytes(), re.MULTILINE) is not None
-    return path.name.endswith(".tar.zst") or (path.is_dir() and (path / "api").is_dir() and any(path.glob("nodes/*/*/_round.json")))
+    """Whether this is a recording of the suite's own: packed as one, or a recording.yaml, be it one folder deeper, names its schema.
+
+    Raises:
+        RecordingError: it holds several.
+    """
+    if path.name.endswith(storage.PACKED) and not path.is_dir():
+        return True
+    if not path.is_dir():
+        return path.is_file() and places.in_tar(path) is not None
+    return places.in_folder(path) is not None or ((path / "api").is_dir() and any(path.glob("nodes/*/*/_round.json")))
 
 
 def read(path: pathlib.Path) -> Loose:
@@ -83,6 +89,8 @@ def read(path: pathlib.Path) -> Loose:
         RecordingError: it is none, holds nothing that is known here, or its recording.yaml is wrong.
     """
     files = source.files_of(path)
+    if not files:
+        raise RecordingError(f"{path}: the {'folder' if path.is_dir() else 'archive'} is empty")
     head = files[HEAD]() if HEAD in files else None
     told = hints.load(head, f"{path}/{HEAD}")
     if sysdump.is_sysdump(files):

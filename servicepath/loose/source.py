@@ -32,10 +32,13 @@ def files_of(path: pathlib.Path) -> Files:
     except OSError as wrong:
         expected = "a recording's folder or .tar.zst, a folder of outputs, or a .zip"
         raise RecordingError(f"{path}: expected {expected}: {wrong.strerror}") from wrong
+    expected = "expected a folder, a .zip or a .tar of outputs, or a recording"
     try:
         return _zipped(zipfile.ZipFile(path), str(path)) if start[:2] == b"PK" else _tarred(tarfile.open(path), str(path))
+    except tarfile.ReadError as wrong:  # its text says of each way to unpack why it is not this one
+        raise RecordingError(f"{path}: {expected}, found a file that is none of them, or not whole") from wrong
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError) as wrong:
-        raise RecordingError(f"{path}: expected a folder, a .zip or a .tar of outputs: {wrong}") from wrong
+        raise RecordingError(f"{path}: {expected}: {wrong}") from wrong
 
 
 def inside(data: bytes, place: str) -> Files:

@@ -35,7 +35,7 @@ class Recorder:
         rewrite: what to make of the recording at its end (servicepath/redact); None: it is kept as it is.
 
     Raises:
-        RecordingError: the path is in use.
+        RecordingError: something is there already.
     """
 
     def __init__(self, path: pathlib.Path, rewrite: Callable[[Recording], Recording] | None = None) -> None:

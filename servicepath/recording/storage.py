@@ -1,7 +1,8 @@
-"""The files of a recording in a folder, or packed as .tar.zst."""
+"""The files of a recording in a folder, or packed as .tar.zst; what somebody packed anew is read, too."""
 
 from __future__ import annotations
 
+import functools
 import io
 import pathlib
 import tarfile
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import zstandard
 
-from . import codec
+from . import codec, places
 from .model import Recording, RecordingError
 
 PACKED = ".tar.zst"
@@ -22,32 +23,66 @@ _WINDOW = 27
 
 
 def read(path: pathlib.Path) -> Recording:
-    """A recording from its folder or .tar.zst.
+    """A recording from its folder or .tar.zst, or from another tar of its folder.
 
     Raises:
         RecordingError: it is absent, no recording, cut off, or of another schema.
     """
-    return codec.decode(files_of(path), str(path))
+    folder = path / (_in_folder(path) or "") if path.is_dir() else path
+    return codec.decode(files_of(folder), str(folder))
 
 
 def files_of(path: pathlib.Path) -> dict[str, bytes]:
     """The files by their path below the recording; raises RecordingError."""
     try:
         if path.is_dir():
-            return {p.relative_to(path).as_posix(): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file()}
-        return _unpack(path)
+            top = path / (_in_folder(path) or "")
+            found = {p.relative_to(top).as_posix(): p.read_bytes() for p in sorted(top.rglob("*")) if p.is_file()}
+        else:
+            found = _lifted(_unpack(path), str(path))
+    except OSError as wrong:
+        raise RecordingError(f"{path}: expected a recording's folder or {PACKED}: {wrong.strerror or wrong}") from wrong
+    if not found:
+        raise RecordingError(f"{path}: the {'folder' if path.is_dir() else 'archive'} is empty")
+    return found
+
+
+def _in_folder(path: pathlib.Path) -> str | None:
+    try:
+        return places.in_folder(path)
     except OSError as wrong:
         raise RecordingError(f"{path}: expected a recording's folder or {PACKED}: {wrong.strerror or wrong}") from wrong
 
 
+def _lifted(files: dict[str, bytes], source: str) -> dict[str, bytes]:
+    """The files of the folder that holds the recording, by their path below it."""
+    top = places.below({path: functools.partial(files.__getitem__, path) for path in files}, source)
+    return {path.removeprefix(top): data for path, data in files.items() if path.startswith(top)} if top else files
+
+
 def _unpack(path: pathlib.Path) -> dict[str, bytes]:
     try:
+        if not path.name.endswith(PACKED) and places.in_tar(path) is not None:
+            with tarfile.open(path) as other:
+                return dict(_read(other, path))
         whole = _decompressed(path)
         with tarfile.open(fileobj=io.BytesIO(whole), mode="r:") as tar:
             return dict(_members(tar, whole))
-    except (zstandard.ZstdError, tarfile.TarError, EOFError) as wrong:
+    except (zstandard.ZstdError, *places.DAMAGED) as wrong:
         what = " ".join(str(wrong).split())
         raise RecordingError(f"{path}: expected a whole {PACKED} of a recording, found a corrupt or foreign file ({what})") from wrong
+
+
+def _read(tar: tarfile.TarFile, path: pathlib.Path) -> Iterator[tuple[str, bytes]]:
+    """The files of a tar that is unpacked as it is read."""
+    size = 0
+    for member in tar:
+        size += member.size
+        if size > LARGEST:
+            raise RecordingError(f"{path}: expected a recording, found more than {LARGEST} bytes")
+        stream = tar.extractfile(member) if member.isfile() else None
+        if stream:
+            yield member.name.removeprefix("./"), stream.read()
 
 
 def _decompressed(path: pathlib.Path) -> bytes:
@@ -85,7 +120,7 @@ def check_new(path: pathlib.Path) -> None:
     if path.is_dir() and path.name.endswith(PACKED):
         raise RecordingError(f"{path}: expected a new file, found a folder")
     if (path.exists() or path.is_symlink()) and not (path.is_dir() and not any(path.iterdir())):
-        raise RecordingError(f"{path}: expected a new folder or file to record into, found one that is in use")
+        raise RecordingError(f"{path}: expected a new folder or file to record into: it is there already")
 
 
 def store(files: Iterable[tuple[str, bytes]], path: pathlib.Path) -> None:
