@@ -232,6 +232,41 @@ def test_an_output_that_cannot_be_written_is_said_before_anything_is_compared(ke
     assert not list(tmp_path.iterdir())
 
 
+def test_the_same_change_of_several_subjects_is_one_line_that_names_them(kept, capsys):
+    before = after = baseline()
+    for node, port in (("master", "dns/UDP"), ("worker1", "dns/UDP"), ("worker1", "dns-tcp/TCP")):
+        path, name = f"Pod on {node} → kube-dns:{port}", "addresses on the underlay"
+        protocol = port[-3:]
+        before = with_fact(before, path, name, f"Pod default/client-{node} → the backend:53/{protocol}")
+        after = with_fact(after, path, name, f"CiliumInternalIP of {node} → the backend:53/{protocol}")
+    after = with_fact(with_fact(after, "master", "routes", "none"), "worker1", "routes", "another")
+    compare.main([kept("before.json", before), kept("after.json", after)])
+    said = capsys.readouterr().out.splitlines()
+
+    paths = "3 paths (Pod on master → kube-dns:dns/UDP; Pod on worker1 → kube-dns:dns/UDP; Pod on worker1 → kube-dns:dns-tcp/TCP)"
+    assert [line.partition(": changed")[0] for line in said if line.startswith("✗")] == [
+        f"✗ addresses on the underlay on {paths}", "✗ routes on master", "✗ routes on worker1",
+    ]  # fmt: skip
+    first = said.index("    on Pod on master → kube-dns:dns/UDP:")
+    assert said[first + 1] == "    - Pod default/client-master → the backend:53/UDP"
+
+
+def test_one_of_a_kind_is_told_in_the_singular(kept, capsys):
+    broken = with_outcome(baseline(), "no-interface", "master", "failed")
+    compare.main([kept("before.json", broken), kept("after.json", baseline())])
+
+    assert ": 0 regressions, 1 expected change, " in capsys.readouterr().out
+
+
+def test_the_page_counts_subjects_by_their_kind():
+    after = before = baseline()
+    for number in range(7):
+        before = with_fact(before, f"master, x{number}:dns/UDP", "chains", "one")
+        after = with_fact(after, f"master, x{number}:dns/UDP", "chains", "other")
+
+    assert "<summary>on 7 ports</summary>" in comparison_html.render(compared(before, after))
+
+
 def test_what_a_file_says_drives_no_terminal(kept, capsys):
     other = dataclasses.replace(baseline(), identity=Identity("a\x1b[2J\nOK\u202e", (), ()))
 

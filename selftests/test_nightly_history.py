@@ -93,12 +93,38 @@ def test_the_page_shows_the_week(state):
     row = page[page.index("<code>pod-answers</code>") :]
 
     assert re.findall(r'<span class="\w+" title="[^"]*" role="img" [^>]*>(.)</span>', row[: row.index("</tr>")]) == list("✓✓✓✗✗✓✓")
-    assert "first seen broken 2026-12-04 02:00:00 UTC" in row
+    assert '<td class="told">holds now; broken 2 of 7 nights, last 2026-12-05 02:00:00 UTC</td>' in row
     assert "33%" in row[: row.index("</tr>")]
     assert "Cilium 1.19.1 → 1.19.5" in page
     assert page.count("<polyline") == 1
     assert 'href="nights/2026-12-07T020000Z/report.html"' in page
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "told"),
+    [
+        (("failed", "passed", "failed"), ' broken">broken since 2026-12-03<br>first seen broken 2026-12-01'),
+        (("failed", "passed", None), '">holds now; broken 1 of 2 nights, last 2026-12-01'),
+        (("failed", "error", "skipped"), '">skipped now; broken 1 of 2 nights, last 2026-12-01'),
+        (("passed", "failed", "error"), '">not seen now; broken 1 of 3 nights, last 2026-12-02'),
+        (("passed", "passed", "passed"), '">'),
+    ],
+)
+def test_what_was_broken_is_red_only_while_it_is(outcomes, told):
+    strip = Strip("x", "", tuple(each and Outcome(each, 1, 1) for each in outcomes))
+    nights = tuple(dataclasses.replace(one_night().nights[0], started=f"2026-12-0{day}") for day in (1, 2, 3))
+
+    assert f'<td class="told{told}</td>' in history_html.render(History(nights, (strip,), ()))
+
+
+def test_versions_that_stay_have_a_sign_of_their_own(state):
+    remembered(state)
+    page = (state.folder / "history.html").read_text()
+    row = page[page.index("Versions<span") :]
+
+    assert "↑ other than the night before, = the same" in row
+    assert re.findall(r'<span class="\w+" title="[^"]*">(.)</span>', row[: row.index("</tr>")]) == list("==↑====")
 
 
 def test_each_night_has_its_comparison(state):
@@ -418,7 +444,7 @@ def test_a_night_of_a_clock_that_was_ahead_is_compared_with_shown_and_kept_as_th
     ]  # fmt: skip
     assert [folder.name for folder in retention.nights(state.nights)] == ["2026-12-01T020000Z", "2026-12-02T020000Z"]
     page = (state.folder / "history.html").read_text()
-    assert "first seen broken 2026-12-31" in page
+    assert "holds now; broken 1 of 3 nights, last 2026-12-31" in page
     assert "broken since" not in page
     with history.opened(state.history) as db:
         history.forget(db, 2, "2026-12-02T020000Z")
@@ -434,7 +460,7 @@ def test_what_changed_across_a_night_that_could_not_see_is_told(state):
     *_, (_, line, _, _) = [state.remember(night(state, day, run)) for day, run in enumerate((before, blind, after), 1)]
 
     assert line.partition("; ")[2] == (
-        "since 2026-12-01 02:00:00 UTC: Cilium 1.19.1 → 1.19.5; facts that no rule expects to change: routes (master)"
+        "since 2026-12-01 02:00:00 UTC: Cilium 1.19.1 → 1.19.5; facts that changed without a rule: routes (master)"
     )
 
 
@@ -444,7 +470,7 @@ def test_what_changed_across_a_night_that_was_broken_off_is_told(state):
     said = [state.remember(night(state, day, run))[1].partition("; ")[2] for day, run in enumerate((half, before, half, after), 1)]
 
     assert said[1].startswith("since last night: ")  # there is no whole one
-    assert said[3] == "since 2026-12-02 02:00:00 UTC: facts that no rule expects to change: routes (worker2)"
+    assert said[3] == "since 2026-12-02 02:00:00 UTC: facts that changed without a rule: routes (worker2)"
 
 
 def test_the_database_of_another_program_is_left_as_it_is(state):

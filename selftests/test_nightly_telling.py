@@ -68,6 +68,12 @@ def test_the_line_is_one_line_whatever_it_holds():
     assert len(line) <= 1000
 
 
+def test_one_conclusion_is_told_in_the_singular():
+    run = dataclasses.replace(baseline(), judged=baseline().judged[:1])
+
+    assert ": held: 1 conclusion, 0 skipped; " in telling.line(run, 0, "the first night")
+
+
 def test_a_verdict_that_is_gone_is_named():
     changed = telling.changes(compare(baseline(), without(baseline(), "no-interface", "worker1")))
 

@@ -73,6 +73,16 @@ class Strip:
         return since
 
     @property
+    def now(self) -> Outcome | None:
+        """What it came to when it was last judged; None when nobody ever did."""
+        return next((each for each in reversed(self.outcomes) if each), None)
+
+    @property
+    def broken_nights(self) -> tuple[int, ...]:
+        """Indices of the nights in which it was broken."""
+        return tuple(index for index, each in enumerate(self.outcomes) if each and each.outcome == "failed")
+
+    @property
     def first_broken(self) -> int | None:
         """Index of the first of these nights in which it was broken; None when it never was."""
         return next((index for index, each in enumerate(self.outcomes) if each and each.outcome == "failed"), None)

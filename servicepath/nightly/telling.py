@@ -41,7 +41,7 @@ def changes(found: Comparison | None) -> str:
         before, after = (" and ".join(run.values(name)) for run in (found.before, found.after))
         parts += [f"{name} {before} → {after}"] if before and after and before != after else []
     unexplained = [each for each in found.facts if each.standing.value == "regression"]
-    parts += [f"facts that no rule expects to change: {_named(unexplained)}"] if unexplained else []
+    parts += [f"facts that changed without a rule: {_named(unexplained)}"] if unexplained else []
     return "; ".join(parts)
 
 
@@ -71,7 +71,7 @@ def line(run: Baseline, status: int, since: str) -> str:
     told = [f"{run.started}: {WORDS[status]}"]
     if status == HELD:
         counts = Counter(worsts.values())
-        told.append(f"{counts['passed']} conclusions, {counts['skipped']} skipped")
+        told.append(f"{counts['passed']} conclusion{'' if counts['passed'] == 1 else 's'}, {counts['skipped']} skipped")
     else:
         wanted = "failed" if status == BROKEN else "error"
         bad = [conclusion for conclusion, outcome in worsts.items() if outcome == wanted]

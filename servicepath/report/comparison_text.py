@@ -11,15 +11,20 @@ from .visible import visible
 
 _MOST = 20  # regressions that are named; the page has them all
 _LONGEST = 160
+_OTHERS = ((Standing.TOLERATED, "tolerated"), (Standing.SAME, "as before"))
 
 
 def headline(found: Comparison) -> str:
     """One line: ``Cilium 1.19.1 → 1.19.5: 2 regressions, 3 expected changes, 5 tolerated, 380 as before``."""
-    counts = [f"{len(found.regressions)} regressions" if len(found.regressions) != 1 else "1 regression"]
+    counts = [_counted(len(found.regressions), "regression")]
     counts += [f"{len(found.unseen)} could not be seen"] if found.unseen else []
-    for standing, word in ((Standing.EXPECTED, "expected changes"), (Standing.TOLERATED, "tolerated"), (Standing.SAME, "as before")):
-        counts.append(f"{len(found.standing(standing))} {word}")
+    counts.append(_counted(len(found.standing(Standing.EXPECTED)), "expected change"))
+    counts += [f"{len(found.standing(standing))} {word}" for standing, word in _OTHERS]
     return visible(f"Cilium {moved(found, 'Cilium')}: {', '.join(counts)}")
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def moved(found: Comparison, name: str) -> str:
@@ -31,7 +36,7 @@ def moved(found: Comparison, name: str) -> str:
 def lines(found: Comparison) -> Iterator[str]:
     """The headline, then what got worse, what could not be seen, which expectations met nothing, and what else to know."""
     yield headline(found)
-    groups = grouped(found.regressions)
+    groups = grouped(found.regressions, loosely=True)
     for group in groups[:_MOST]:
         yield from _lines_of(group)
     if len(groups) > _MOST:
@@ -55,6 +60,8 @@ def _lines_of(group: Group) -> Iterator[str]:
     if each.sentence:
         yield visible(_short("    " + " ".join(each.after or each.before).split("\n", 1)[0])) if each.after or each.before else ""
         return
+    if not group.alike:  # those of the others name their own node and port
+        yield visible(f"    on {each.subject}:")
     gone, come = (sorted(set(one) - set(other)) for one, other in ((each.before, each.after), (each.after, each.before)))
     for mark, found in (("-", gone), ("+", come)):
         for line in found[:3]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import calendar
 import dataclasses
+import re
 import time
 from collections.abc import Iterable, Sequence
 
+from servicepath.model.absence import node_of
 from servicepath.model.baseline import Baseline
 from servicepath.model.comparison import Difference
 
 _PLACES = 6
+_PORT = re.compile(r"(?<=the backend):\d+|/(TCP|UDP|SCTP)\b")  # as model/meaning_paths.py writes them
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,9 +42,22 @@ class Group:
 
     @property
     def where(self) -> str:
-        """The subjects in few words."""
+        """The subjects in few words: the only one, or ``9 paths (Pod on master → …; …; and 3 more)``."""
+        if len(self.subjects) < 2:
+            return "".join(self.subjects)
         more = f"; and {len(self.subjects) - _PLACES} more" if len(self.subjects) > _PLACES else ""
-        return "; ".join(self.subjects[:_PLACES]) + more
+        return f"{self.count} ({'; '.join(self.subjects[:_PLACES])}{more})"
+
+    @property
+    def count(self) -> str:
+        """How many subjects there are, of which kind: ``9 ports``."""
+        (kind, *others) = sorted({_kind(subject) for subject in self.subjects}) or ["place"]
+        return f"{len(self.subjects)} {'place' if others else kind}{'s' if len(self.subjects) != 1 else ''}"
+
+    @property
+    def alike(self) -> bool:
+        """Whether the same is said of all of them, line by line."""
+        return len({(each.before, each.after) for each in self.differences}) == 1
 
     @property
     def before(self) -> tuple[Line, ...]:
@@ -56,6 +72,11 @@ class Group:
         if self.first.sentence:
             return _said(self.first.change.rpartition("→")[2], self.first.after)
         return _marked(self.first.after, self.first.before, "come")
+
+
+def _kind(subject: str) -> str:
+    """What a subject is (model/baseline.py): a path, a port on a node, a Service or a node."""
+    return "path" if " → " in subject else "port" if ":" in subject else "Service" if "/" in subject else "node"
 
 
 def when(run: Baseline) -> str:
@@ -82,13 +103,23 @@ def _marked(lines: Sequence[str], others: Sequence[str], kind: str) -> tuple[Lin
     return tuple(Line(line, "" if line in others else kind) for line in lines)
 
 
-def grouped(differences: Iterable[Difference]) -> tuple[Group, ...]:
+def grouped(differences: Iterable[Difference], *, loosely: bool = False) -> tuple[Group, ...]:
     """Put together what differs in nothing but its subject, in the order in which it first comes.
 
     Verdicts of one conclusion are told apart by the first line of their reasons, which names node and port, only where they broke.
+
+    Args:
+        differences: in any order.
+        loosely: whether lines that differ in their node's name, in ports and protocols say the same.
     """
     found: dict[tuple[object, ...], list[Difference]] = {}
     for each in differences:
-        told = (each.before, each.after) if not each.sentence else ()
+        told = [_placeless(lines, each.subject) if loosely else lines for lines in (each.before, each.after) if not each.sentence]
         found.setdefault((each.name, each.change, each.standing, each.because, bool(each.sentence), *told), []).append(each)
     return tuple(Group(tuple(mine)) for mine in found.values())
+
+
+def _placeless(lines: Sequence[str], subject: str) -> tuple[str, ...]:
+    """Lines without the name of the node that they are told of, ports and protocols."""
+    named = re.compile(rf"(?<![a-z0-9]){re.escape(node)}(?![a-z0-9])" if (node := node_of(subject)) else "(?!)")
+    return tuple(_PORT.sub("", named.sub("", line)) for line in lines)

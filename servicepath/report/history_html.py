@@ -6,7 +6,7 @@ One file that needs no server; the nights' own reports are linked where they are
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from servicepath.model.history import WORST_FIRST, History, Outcome, Strip, Trend
@@ -25,7 +25,7 @@ class Row:
     strip: Strip
     cells: tuple[tuple[Outcome | None, str], ...]
     since: str
-    first: str
+    told: str
     flake: str
 
 
@@ -72,13 +72,25 @@ def _trouble(row: Row) -> tuple[int, float]:
 def _row(strip: Strip, told: History) -> Row:
     nights = [night.started for night in told.nights]
     cells = tuple((each, _word(each, nights[index])) for index, each in enumerate(strip.outcomes))
-    since, first, ratio = strip.broken_now, strip.first_broken, strip.flake_ratio
+    since, ratio = strip.broken_now, strip.flake_ratio
     return Row(
         strip, cells,
         since=f"broken since {nights[since]}" if since is not None else "",
-        first=f"first seen broken {nights[first]}" if first is not None else "",
+        told=_broken(strip, nights),
         flake="–" if ratio is None else f"{ratio:.0%}",
     )  # fmt: skip
+
+
+def _broken(strip: Strip, nights: Sequence[str]) -> str:
+    """When it was broken: the first time where it still is, else how often, when last, and what it is now."""
+    broken, now = strip.broken_nights, strip.now
+    if not broken or now is None:
+        return ""
+    if strip.broken_now is not None:
+        return f"first seen broken {nights[broken[0]]}"
+    judged = sum(1 for each in strip.outcomes if each and each.outcome != "skipped")
+    held = {"passed": "holds now", "error": "not seen now", "skipped": "skipped now"}[now.outcome]
+    return f"{held}; broken {len(broken)} of {judged} nights, last {nights[broken[-1]]}"
 
 
 def _word(each: Outcome | None, night: str) -> str:
