@@ -6,7 +6,7 @@
 #   SERVICEPATH_WEBHOOK     optional, a secret: who is told
 #   arguments               go to pytest
 #
-# Exit status: 0 held, 3 could not be seen, 4 broken, 75 another run is at it.
+# Exit status: 0 held, 3 could not be seen, 4 broken, 2 wrong use, 75 another run is at it.
 set -eu
 cd "$(dirname "$0")/.."
 state=${SERVICEPATH_STATE:-state}
@@ -21,10 +21,13 @@ status=0
 "$python" -m servicepath.nightly --state="$state" ${inventory:+"$inventory"} --keep-nights=7 --keep-mb=300 --wait=600 -- "$@" || status=$?
 
 mkdir -p reports
-latest=$(ls "$state/nights" | sort | tail -n 1)
+case $status in
+2 | 75) latest= ;; # no night was begun; the reports of an earlier one are not this run's
+*) latest=$(ls "$state/nights" | sort | tail -n 1) ;;
+esac
 for file in report.html comparison.html junit.xml facts.json pytest.log; do
     rm -f "reports/$file"
-    if [ -e "$state/nights/$latest/$file" ]; then cp "$state/nights/$latest/$file" reports/; fi
+    if [ -n "$latest" ] && [ -e "$state/nights/$latest/$file" ]; then cp "$state/nights/$latest/$file" reports/; fi
 done
 if [ -e "$state/history.html" ]; then cp "$state/history.html" reports/; fi
 exit "$status"

@@ -45,6 +45,16 @@ def test_the_ci_examples_fit_their_schemas(schema, file):
     assert spoilt.returncode == 1
 
 
+def test_what_is_to_be_put_into_etc_is_readable_for_the_services_user_and_for_nobody_else():
+    text = (DEPLOY.parent / "docs" / "nightly.md").read_text(encoding="utf-8")
+    installed = [line.partition("#")[0].split() for line in text.splitlines() if line.startswith("install ")]
+
+    assert installed
+    for words in installed:
+        assert words[words.index("-m") + 1][-1] == "0"
+        assert "servicepath" in words
+
+
 def command_of(file):
     """The arguments of the nightly command in a unit or crontab."""
     text = (DEPLOY / file).read_text()
@@ -59,21 +69,25 @@ def test_the_scheduled_command_is_one_that_nightly_takes(file, tmp_path):
         f"{sys.executable} -m servicepath.nightly {said} -- --replay=/nowhere.tar.zst", shell=True, cwd=ROOT, capture_output=True, text=True
     )
 
-    assert (done.returncode, done.stderr) == (3, "")
-    assert "could not be seen: ERROR: /nowhere.tar.zst" in done.stdout
-    assert (tmp_path / "history.html").exists()
+    assert done.returncode == 2  # which is the suite's own word: nightly took its arguments, and began
+    assert done.stderr.startswith("the suite refused to begin: /nowhere.tar.zst: expected a recording")
+    assert (tmp_path / "nights").is_dir()
 
 
 def test_the_script_that_ci_calls_leaves_the_reports_and_the_status(tmp_path):
     copy = tmp_path / "suite"
     shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "reports", "data", "lab", ".*_cache", "__pycache__"))
-    done = subprocess.run(
-        ["sh", "deploy/ci.sh", "--replay=/nowhere.tar.zst"], cwd=copy, capture_output=True, text=True,
-        env={"PATH": "/usr/bin:/bin", "PYTHON": sys.executable},
-    )  # fmt: skip
+    (copy / "inventory.yaml").write_text("kubeconfig: nowhere.yaml\nnodes: {master: {host: 127.0.0.1}}\nssh: {port: 1}\n")
 
-    assert done.returncode == 3, done.stderr
-    assert {path.name for path in (copy / "reports").iterdir()} == {"pytest.log", "history.html"}
+    def ci(*arguments):
+        environment = {"PATH": "/usr/bin:/bin", "PYTHON": sys.executable}
+        done = subprocess.run(["sh", "deploy/ci.sh", *arguments], cwd=copy, capture_output=True, text=True, env=environment)
+        return done.returncode, {path.name for path in (copy / "reports").iterdir()}
+
+    unseen, refused = ci("-k", "no_interface"), ci("--replay=/nowhere.tar.zst")
+
+    assert unseen == (3, {"report.html", "junit.xml", "facts.json", "pytest.log", "history.html"})
+    assert refused == (2, {"history.html"})  # and not the reports of the night before
 
 
 def yaml_of(file):

@@ -85,6 +85,13 @@ def test_the_readme_shows_the_sudoers_line_that_the_lab_proves():
     assert all(line in (ROOT / "README.md").read_text(encoding="utf-8") for line in rights)
 
 
+def test_the_example_of_a_nights_line_counts_the_conclusions_that_there_are():
+    text = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
+    conclusions = [line for path in (ROOT / "tests").glob("test_*.py") for line in path.read_text().splitlines() if line[:9] == "def test_"]
+
+    assert f"broken: 1 of {len(conclusions)} conclusions" in text
+
+
 def test_no_two_modules_of_tests_have_one_name():
     """Pytest imports a test by its file's name alone: the second of one name ends the whole run, though each folder alone passes."""
     names = [path.name for folder in ("tests", "selftests") for path in (ROOT / folder).rglob("*.py")]

@@ -57,7 +57,7 @@ def _named(differences: Iterable[Difference]) -> str:
 
 
 def line(run: Baseline, status: int, since: str) -> str:
-    """``2026-11-30 02:00:00 UTC: broken: 1 of 38 conclusions (no-interface); since last night: newly broken: no-interface (worker1)``.
+    """``2026-11-30 02:00:00 UTC: broken: 1 of 44 conclusions (no-interface); since last night: newly broken: no-interface (worker1)``.
 
     Args:
         run: the night.
