@@ -1,12 +1,20 @@
 """Every recording that is kept gives the verdicts that are kept beside it: without POSIX, root, ssh, kubeconfig or network."""
 
+import ipaddress
+import re
 import subprocess
 import sys
+import types
 
 import pytest
+from judging import ROOT, fact, judged
 
+from fixtures import host_facts
 from selftests import recordings
-from servicepath.recording import storage
+from servicepath.model.routing import HostRouting
+from servicepath.observation import CouldNotSee, Unrecorded
+from servicepath.recording import head, storage
+from servicepath.recording.model import Head
 
 
 @pytest.mark.parametrize("recording", [pytest.param(path, id=path.name) for path in recordings.found()])
@@ -33,3 +41,25 @@ def test_a_recording_without_cilium_config_leaves_out_what_needs_it(tmp_path):
 
     told = {(verdict["outcome"], verdict["message"]) for verdict in recordings.facts(tmp_path)["verdicts"]}
     assert told == {("skipped", "not in this recording: the ConfigMap cilium-config, without which neither mtu nor encryption is known")}
+
+
+def test_another_service_is_judged_as_far_as_the_recording_goes():
+    found = judged(recordings.FOLDER / "healthy.tar.zst", "--service=kube-system/hubble-peer", "-k", "no_route", str(ROOT / "tests"))
+
+    assert found.of("no-route") == {"skipped"}
+    assert "not in this recording: the kernel's way to 10.43.11.142 on master (route-get-10.43.11.142)" in found.message("no-route")
+
+
+def test_a_live_run_that_did_not_ask_the_kernel_is_an_error():
+    vip, config = ipaddress.ip_address("10.43.0.10"), types.SimpleNamespace(stash=pytest.Stash())
+    with pytest.raises(CouldNotSee, match="the control is silent: the kernel was not asked for its way to") as unseen:
+        fact(host_facts.shown_routing, HostRouting((), (), {}), types.SimpleNamespace(name="n"), None, (vip,), config)
+
+    assert not isinstance(unseen.value.trouble, Unrecorded)
+
+
+def test_a_recording_says_where_its_files_are_told_of():
+    first = head.dump(Head()).decode().splitlines()[0]
+    (told,) = re.findall(r"(\S+\.md) says what the files are", first)
+
+    assert "`nodes/NAME/ROUND/`" in (ROOT / told).read_text(encoding="utf-8")

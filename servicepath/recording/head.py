@@ -83,7 +83,7 @@ def dump(head: Head) -> bytes:
         "options": {**options, "passive": head.options.passive, "disruptive": head.options.disruptive},
         "inventory": head.inventory.model_dump(mode="json", exclude_defaults=True),
     }
-    text = "# A recording of servicepath: `pytest --replay` judges it again. README.md says what the files are.\n"
+    text = "# A recording of servicepath: `pytest --replay` judges it again. docs/recordings.md says what the files are.\n"
     return (text + yaml.safe_dump(told, sort_keys=False, allow_unicode=True)).encode()
 
 
