@@ -64,12 +64,20 @@ def arguments(folder):
     return [*own, f"--inventory={folder}/inventory.yaml", str(folder / "test_odd.py")]
 
 
+def _heard():
+    """Signals as at a terminal: who was begun with nohup or & passes it on that some are ignored."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @contextlib.contextmanager
 def nightly(folder):
     """The command as a process, with its suite at the point at which something is changed; and the suite's number."""
     own = [f"--state={folder}/state", f"--inventory={folder}/inventory.yaml", "--no-record"]
     argv = [sys.executable, "-m", "servicepath.nightly", *own, "--", *arguments(folder)]
-    process = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=_heard
+    )  # fmt: skip
     suite = None
     try:
         suite = int((folder / "begun").read_text())

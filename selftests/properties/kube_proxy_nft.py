@@ -276,4 +276,6 @@ def _base(name: str) -> list[str]:
 def tables(draw: st.DrawFn) -> Table:
     """A table of up to three Services' ports."""
     version, release = draw(st.sampled_from([4, 6])), draw(st.sampled_from(RELEASES))
-    return Table(version, release, [draw(ports(version, number)) for number in range(draw(st.integers(0, 3)))])
+    made = [draw(ports(version, number)) for number in range(draw(st.integers(0, 3)))]
+    # No API server has two Services of one name, and no Service two ports of one name and protocol.
+    return Table(version, release, list({(one.namespace, one.name, one.port_name, one.protocol): one for one in made}.values()))
