@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 
+import at_a_terminal
 import pytest
 
 PROJECT = pathlib.Path(__file__).parent.parent
@@ -23,17 +24,14 @@ def test_it(begun):
 """
 
 
-ENDING = (signal.SIGTERM, signal.SIGHUP)
-
-
-@pytest.mark.parametrize("number", [*ENDING, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_what_was_begun_is_undone(number, tmp_path):
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["fixtures.ending"]\n', encoding="utf-8")
     (tmp_path / "test_it.py").write_text(SUITE, encoding="utf-8")
     argv = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", "test_it.py"]
     with subprocess.Popen(
         argv, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        preexec_fn=lambda: [signal.signal(each, signal.SIG_DFL) for each in (*ENDING, signal.SIGINT)],  # nohup ignores some of them
+        preexec_fn=at_a_terminal.signals,
     ) as run:  # fmt: skip
         assert run.stdout is not None
         assert "begun" in run.stdout.readline()

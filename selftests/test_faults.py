@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+import at_a_terminal
 import pytest
 
 from lab.errors import LabError
@@ -158,7 +159,7 @@ def test_a_result_counts_as_long_as_the_fault_is_the_same(tmp_path):
 def test_a_run_does_not_go_on_behind_who_waited_for_it(tmp_path, monkeypatch):
     process = subprocess.Popen(
         [sys.executable, "-c", "import signal; signal.sigtimedwait([signal.SIGUSR1], 60)"],
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored in a job of the background
+        preexec_fn=at_a_terminal.signals,
     )
     waited = process.wait
     answers = iter([KeyboardInterrupt])

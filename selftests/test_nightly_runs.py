@@ -9,6 +9,7 @@ import sys
 import threading
 import types
 
+import at_a_terminal
 import pytest
 from test_nightly_locks import Here
 
@@ -64,19 +65,13 @@ def arguments(folder):
     return [*own, f"--inventory={folder}/inventory.yaml", str(folder / "test_odd.py")]
 
 
-def _heard():
-    """Signals as at a terminal: who was begun with nohup or & passes it on that some are ignored."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-
-
 @contextlib.contextmanager
 def nightly(folder):
     """The command as a process, with its suite at the point at which something is changed; and the suite's number."""
     own = [f"--state={folder}/state", f"--inventory={folder}/inventory.yaml", "--no-record"]
     argv = [sys.executable, "-m", "servicepath.nightly", *own, "--", *arguments(folder)]
     process = subprocess.Popen(
-        argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=_heard
+        argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=at_a_terminal.signals
     )  # fmt: skip
     suite = None
     try:

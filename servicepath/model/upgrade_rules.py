@@ -10,7 +10,6 @@ import fnmatch
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-STANDINGS = ("expected", "tolerated", "regression")
 _BECAME = ("held", "broken", "unseen", "skipped", "absent", "unasked")
 CHANGES = {
     "conclusion": tuple(f"{then}→{since}" for then in _BECAME[:-1] for since in _BECAME),
