@@ -79,6 +79,15 @@ def test_without_timeout_the_shell_ends_it_itself(shell):
     assert said["seven"].status == 7
 
 
+def test_without_timeout_no_command_waits_for_its_limit_where_sigterm_is_ignored(shell):
+    command = Command("quick", ("echo", "x"), timeout=60)
+    script = framing.build([command], BOUNDARY).replace(b"if timeout -k 1 1 true", b"if false")
+
+    said = run(command, shell=("sh", "-c", "trap '' TERM; exec \"$@\"", "sh", *shell), script=script)
+
+    assert said["quick"].stdout == b"x\n"
+
+
 def test_a_status_of_124_that_came_early_is_the_commands_own():
     assert run(Command("own", ("sh", "-c", "exit 124"), timeout=9))["own"].status == 124
 

@@ -199,6 +199,17 @@ def test_a_suite_that_does_not_end_is_ended_and_the_night_says_why(folder, monke
     assert kept(folder) >= {"baseline.json", "pytest.log"}
 
 
+@pytest.fixture
+def terminal():
+    """This process hears what ends a run, whatever its parent ignored."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    earlier = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
+    yield
+    for number, handler in earlier.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("terminal")
 def test_a_signal_before_the_night_is_one_line(monkeypatch, capsys, tmp_path):
     @contextlib.contextmanager
     def waiting(path, wait):
@@ -211,6 +222,7 @@ def test_a_signal_before_the_night_is_one_line(monkeypatch, capsys, tmp_path):
     assert capsys.readouterr().err == "stopped by SIGTERM before the night began\n"
 
 
+@pytest.mark.usefixtures("terminal")
 def test_a_signal_that_came_before_the_wait_ends_it_too_and_one_that_is_ignored_stays_so():
     with noticed() as stop:
         signal.raise_signal(signal.SIGTERM)

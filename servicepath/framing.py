@@ -35,6 +35,7 @@ PATH = (
 )
 
 # Where coreutils' and busybox' `timeout` are both absent the shell itself ends the command; the watcher ends its own sleep.
+# It is told by SIGUSR1: a shell that was begun with SIGTERM ignored cannot trap that, and the batch would wait for the sleep.
 _PRELUDE = PATH + r"""
 LC_ALL=C; export LC_ALL
 if timeout -k 1 1 true >/dev/null 2>&1; then
@@ -43,9 +44,9 @@ else
   limit() {
     s=$1; shift; exec 3<&0
     "$@" <&3 3<&- & p=$!
-    ( trap 'kill $z; exit' TERM; sleep "$s" & z=$!; wait $z; kill $p; sleep 2 & z=$!; wait $z; kill -9 $p ) \
+    ( trap 'kill -9 $z; exit' USR1; sleep "$s" & z=$!; wait $z; kill $p; sleep 2 & z=$!; wait $z; kill -9 $p ) \
       >/dev/null 2>&1 3<&- </dev/null & w=$!
-    wait $p; r=$?; kill $w 2>/dev/null; wait $w 2>/dev/null; exec 3<&-; return $r
+    wait $p; r=$?; kill -USR1 $w 2>/dev/null; wait $w 2>/dev/null; exec 3<&-; return $r
   }
 fi
 if read -r up rest </proc/uptime; then clock() { read -r up rest </proc/uptime; }
