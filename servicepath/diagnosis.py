@@ -26,7 +26,7 @@ _NEEDED: Mapping[str, str | None] = {
     "python3": "probes",
     "tcpdump": "captures",
     "conntrack": "connection tracking, unless the kernel has /proc/net/nf_conntrack",
-    "nft": "kube-proxy in nftables mode",
+    "nft": "other programs' tables that translate, and kube-proxy in nftables mode",
 }
 _CHECK = r"""
 for tool in "$@"; do command -v "$tool" >/dev/null && echo "tool $tool"; done

@@ -2,7 +2,7 @@
 
 import pytest
 
-from servicepath.model import judge_backends, judge_chain_names, judge_equal_rules, judge_rules
+from servicepath.model import judge_backends, judge_chain_names, judge_equal_rules, judge_other_tables, judge_rules
 from servicepath.model.difference import explain
 
 pytestmark = pytest.mark.needs("iptables", "not-replaced")
@@ -13,18 +13,23 @@ HOOKS = "{node}# iptables -t nat -S OUTPUT; iptables -t nat -S PREROUTING"
 CHAIN = "{node}# iptables-save -t nat | grep {namespace}/{service}"
 NAMES = 'iptables-save -t nat | grep -E "KUBE-(SVC|SVL|SEP|EXT|FW)-"'
 BACKENDS = "{node}# iptables-nft-save -t nat | grep -c KUBE-; iptables-legacy-save -t nat | grep -c KUBE-"
+OTHERS = "{node}# nft list chains | grep -B 1 -E '^table|hook (prerouting|output)'"
 OUTSIDE = "{node}# iptables-save -t filter | grep {namespace}/{service}"
 
 
-@pytest.mark.conclusion(section="§3, §10.3", see=(VIP_RULES, HOOKS, BACKENDS, OUTSIDE))
-def test_service_rule(node, port, vip, both_nat, endpoints_then, service_walk, exhibit):
+@pytest.mark.conclusion(section="§3, §10.3", see=(VIP_RULES, HOOKS, BACKENDS, OTHERS, OUTSIDE))
+def test_service_rule(node, port, vip, both_nat, endpoints_then, service_walk, other_tables, exhibit):
     """OUTPUT and PREROUTING lead to KUBE-SERVICES before any other translation, in exactly one iptables back end, and
     KUBE-SERVICES matches ClusterIP, protocol and port and jumps to the port's KUBE-SVC (KUBE-SVL with internalTrafficPolicy Local);
     nothing drops traffic from outside for want of a local endpoint that there is.
     """  # noqa: D205 - one sentence, over two lines
     exhibit.show("From the hooks to the Service's chain", service_walk.way_in, command=SAVE)
+    exhibit.show("nftables tables of other programs", judge_other_tables.describe(other_tables), command="nft -j list table …")
 
-    wrong = judge_rules.judge_service_rule(node.name, port, vip, both_nat, endpoints_then)
+    wrong = (
+        *judge_rules.judge_service_rule(node.name, port, vip, both_nat, endpoints_then),
+        *judge_other_tables.judge_other_tables(node.name, port, vip, other_tables),
+    )
 
     assert not wrong, explain(wrong)
 

@@ -2,10 +2,11 @@
 
 import pytest
 
-from servicepath.model import judge_connect, judge_dataplanes, judge_nft
+from servicepath.model import judge_connect, judge_dataplanes, judge_nft, judge_other_tables
 from servicepath.model.difference import explain
 
 NFT = "{node}# nft list table ip kube-proxy"
+OTHERS = "{node}# nft list chains | grep -B 1 -E '^table|hook (prerouting|output)'"
 LEFT = '{node}# for tool in iptables-nft-save iptables-legacy-save; do echo $tool; $tool | grep -E "KUBE-(SERVICES|SVC|SEP)"; done'
 AGENT = "kubectl -n kube-system exec {agent} -- cilium-dbg"
 TCPDUMP = "{node}# timeout 15 tcpdump -ni any -nn host {vip} or port 53"
@@ -14,15 +15,20 @@ DIG = "{node}$ dig +tries=1 +time=1 @{vip} kubernetes.default.svc.cluster.local 
 
 
 @pytest.mark.needs("nftables", "beside-kube-proxy")
-@pytest.mark.conclusion(section="§3", see=(NFT + ' | grep -A 20 "map service-ips"',))
-def test_nft_service(node, port, vip, nft_table, endpoints_then, exhibit):
-    """In nftables mode the verdict map service-ips leads ClusterIP, protocol and port to the serving endpoints, with equal chances."""
+@pytest.mark.conclusion(section="§3", see=(NFT + ' | grep -A 20 "map service-ips"', OTHERS))
+def test_nft_service(node, port, vip, nft_table, endpoints_then, other_tables, both_read, exhibit):
+    """In nftables mode the verdict map service-ips leads ClusterIP, protocol and port to the serving endpoints, with equal chances,
+    and nothing in iptables or in another program's table can translate before.
+    """  # noqa: D205 - one sentence, over two lines
     way = judge_nft.walk(nft_table, vip, port.protocol, port.port)
     exhibit.show("From the hooks to the endpoints", way.lines, command="nft -j list table ip kube-proxy")
+    exhibit.show("nftables tables of other programs", judge_other_tables.describe(other_tables), command="nft -j list table …")
 
     wrong = (
         *judge_nft.service_rule(node.name, port, vip, nft_table, endpoints_then),
         *judge_nft.backend_choice(node.name, port, vip, nft_table, endpoints_then),
+        *judge_other_tables.judge_other_tables(node.name, port, vip, other_tables),
+        *judge_other_tables.judge_iptables(node.name, port, vip, both_read),
     )
 
     assert not wrong, explain(wrong)

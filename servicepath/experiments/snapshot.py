@@ -10,6 +10,8 @@ What is asked, and under which name the Observation is found (``6`` variants onl
     route-get-10.43.0.10                         the kernel's answer for one address (``lookup_name``); status 2: unreachable
     listeners                                    ss -Htulnp
     nft-kube-proxy                               nft -j list table ip kube-proxy; status 1 and "No such file": no such table
+    nft-other-tables                             nft -j list table of each other table that has a chain at prerouting or output,
+                                                 a line each; without those of iptables, which iptables-nft-save prints
     kube-proxy-mode                              127.0.0.1:10249/proxyMode; status 127: no curl, wget or python3
     kube-proxy-sync                              the sync times among kube-proxy's metrics
     kernel, os-release, tool-versions            as text; a tool that is absent has no line
@@ -43,6 +45,28 @@ esac
 echo "{family}-{backend}-save: not found" >&2; exit 127
 """
 _PATTERN = {"nft": "*nf_tables*", "legacy": "*legacy*|*' v1.'[4-7]*"}
+
+# The names of the chains tell which tables are whose: those of a large cluster's rules are not to be printed a second time. Only a
+# table whose base chains are all iptables' own is iptables' alone.
+_OTHER_TABLES = r"""
+chains=$(nft list chains) || exit
+printf '%s\n' "$chains" | grep -B 1 -E '^table |hook (prerouting|output) ' | while read -r word first second rest; do
+  case $word in
+    table) family=$first; table=$second; chain=; listed=;;
+    chain) chain=$first;;
+    type)
+      [ -z "$listed" ] || continue
+      case $family in ip|ip6|inet) ;; *) continue;; esac
+      case $table in
+        kube-proxy) [ "$family" = inet ] || continue;;
+        nat|mangle|raw|filter|security)
+          case "$family $chain" in "ip PREROUTING"|"ip OUTPUT"|"ip6 PREROUTING"|"ip6 OUTPUT") continue;; esac;;
+      esac
+      nft -j list table "$family" "$table" </dev/null || exit
+      listed=yes;;
+  esac
+done
+"""
 
 _FETCH = """
 url=http://127.0.0.1:10249/{path}
@@ -85,6 +109,7 @@ def commands(
         Command("ip-rule", ("ip", "-4", "-j", "rule", "show")),
         Command("listeners", ("ss", "-Htulnp")),
         Command("nft-kube-proxy", ("nft", "-j", "list", "table", "ip", "kube-proxy")),
+        Command("nft-other-tables", ("sh", "-c", _OTHER_TABLES.strip())),
         Command("kube-proxy-mode", ("sh", "-c", _FETCH.format(path="proxyMode", filter="cat").strip())),
         Command("kube-proxy-sync", ("sh", "-c", _FETCH.format(path="metrics", filter=_SYNC).strip())),
         Command("kernel", ("uname", "-r")),

@@ -25,7 +25,7 @@ from .texts import Texts
 
 # Output without any name or address: versions, which look like addresses, and the like.
 _AS_IT_IS = re.compile(r"kernel|os-release|tool-versions|kube-proxy-mode|ip-tables-names|version|kube-proxy-sync|cut-\d+-sync-\d+")
-_RULES = re.compile(r"ip6?tables-.*|nft-kube-proxy.*|cut-\d+-nat.*|nat|save.*")
+_RULES = re.compile(r"ip6?tables-.*|nft-kube-proxy.*|nft-other-tables|cut-\d+-nat.*|nat|save.*")
 _PLAIN = re.compile(
     r"ip6?-.*|route-get-.*|conntrack.*|cut-\d+-conntrack-\d+|listeners|agent-ct|bpf-ct|agent-lb-list|pod-namespaces|connects"
 )

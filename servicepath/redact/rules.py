@@ -21,9 +21,10 @@ _INTRO = r'(?P<intro>--comment "?|\bcomment "|"comment":\s*")'
 _NAMED = rf"(?P<named>{_INTRO}(?P<ns>[a-z0-9][-a-z0-9]*)/(?P<svc>[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?)(?::(?P<port>[-a-z0-9]*))?(?=[\s\"]|$))"
 _WORDS = r'(?P<words>(?:--comment |\bcomment (?=")|"comment":\s*)(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s"]+)))'
 _SAID = r'(?P<said>(?P<option>--(?:log-prefix|nflog-prefix|ulog-prefix|string|hex-string) )(?:"(?:[^"\\]|\\.)*"|\S+))'
+_LOGGED = r'(?P<logged>(?<="log":\{"prefix":)"(?:[^"\\]|\\.)*"|(?<="log": \{"prefix": )"(?:[^"\\]|\\.)*")'
 _SET = r"(?P<set>(?<=--match-set )\S+)"
 _OWNER = r"(?P<owner>(?<=--uid-owner |--gid-owner )[A-Za-z_]\S*)"
-_RULES = re.compile("|".join((_NFT, _CHAIN, _NAMED, _WORDS, _SAID, _SET, _OWNER, EVERYWHERE)), re.M)
+_RULES = re.compile("|".join((_NFT, _CHAIN, _NAMED, _WORDS, _SAID, _LOGGED, _SET, _OWNER, EVERYWHERE)), re.M)
 
 # Whose words may stay: those of kube-proxy, kubelet, Cilium, and the network plug-ins of k3s.
 _EVERYBODYS = re.compile(r"^(?:kube|cilium|flannel|CNI portfwd|cali:|KUBE-)|kubernetes|SNAT|localnet|masquerad|loopback|conntrack rule")
@@ -58,6 +59,8 @@ class Rules:
             return found[0].replace(said, "a-rule-of-its-own") if said else found[0]
         if found["said"]:
             return f"{found['option']}words"
+        if found["logged"]:
+            return '"words"'
         if found["set"]:
             return found[0] if _EVERYBODYS.search(found[0]) else self._mapping.names("set", found[0])
         if found["owner"]:

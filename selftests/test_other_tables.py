@@ -1,0 +1,193 @@
+"""Another program's nftables tables: what is read of them, and which of their rules are told."""
+
+import ipaddress
+import json
+
+import pytest
+
+from servicepath.model import judge_other_tables
+from servicepath.model.service_rules import NodeRules
+from servicepath.model.services import ServicePort
+from servicepath.parse.errors import ParseError
+from servicepath.parse.iptables import parse_save
+from servicepath.parse.nft_other_tables import parse_other_tables
+from servicepath.redact.mapping import Mapping
+from servicepath.redact.rules import Rules
+from servicepath.redact.texts import Texts
+
+PORT = ServicePort("kube-system", "kube-dns", "dns", "UDP", 53, None, None, None)
+VIP = ipaddress.ip_address("10.43.0.10")
+DNAT = {"dnat": {"addr": "10.42.1.3", "port": 53}}
+LOCAL = {"match": {"op": "==", "left": {"fib": {"result": "type", "flags": ["daddr"]}}, "right": "local"}}
+
+
+def compared(left: tuple[str, str], right: object, op: str = "==") -> dict[str, object]:
+    return {"match": {"op": op, "left": {"payload": {"protocol": left[0], "field": left[1]}}, "right": right}}
+
+
+TO_VIP = compared(("ip", "daddr"), "10.43.0.10")
+
+
+def table(*rules: tuple[str, list[object]], family="ip", name="lb", hook="output", priority=-150, chain="out", kind="nat", **more) -> str:
+    """A listing of one table: a base chain, and rules as (chain, expr)."""
+    own = {"family": family, "table": name}
+    chains = [{"chain": {**own, "name": chain, "type": kind, "hook": hook, "prio": priority, "policy": "accept"}}]
+    chains += [{"chain": {**own, "name": other}} for other in dict.fromkeys(rule[0] for rule in rules) if other != chain]
+    head = {"table": {"family": family, "name": name, **more.get("table", {})}}
+    items = [{"metainfo": {"version": "1.0.6"}}, head, *more.get("sets", [])]
+    return json.dumps({"nftables": [*items, *chains, *({"rule": {**own, "chain": rule[0], "expr": rule[1]}} for rule in rules)]})
+
+
+def told(text: str, ip=VIP, port=PORT) -> tuple[str, ...]:
+    return tuple(map(str, judge_other_tables.judge_other_tables("worker1", port, ip, parse_other_tables(text))))
+
+
+def test_a_translation_is_told_with_table_chain_and_priority():
+    (said,) = told(table(("out", [TO_VIP, {"counter": {"packets": 0, "bytes": 0}}, DNAT])))
+
+    assert said.splitlines()[0] == (
+        "worker1: kube-system/kube-dns:dns/UDP: OUTPUT - can translate the packet before kube-proxy's rules see it - "
+        "expected: no translation before, actual: dnat in chain out of nft table ip lb, priority -150"
+    )
+    assert said.splitlines()[1].startswith("    ip lb out: [{")
+    assert '"dnat":{"addr":"10.42.1.3"' in said
+
+
+def test_one_behind_a_jump_is_told_with_both_chains():
+    (said,) = told(table(("out", [{"jump": {"target": "fronts"}}]), ("fronts", [TO_VIP, DNAT])))
+
+    assert "dnat in chain fronts of nft table ip lb, from its chain out, priority -150" in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(table(("out", [{"match": {"op": "==", "left": {"meta": {"key": "skuid"}}, "right": 1000}}, DNAT])), id="one user's"),
+        pytest.param(table(("out", [TO_VIP, DNAT]), hook="prerouting"), id="prerouting only"),
+        pytest.param(table(("out", [TO_VIP, DNAT]), family="inet"), id="inet"),
+        pytest.param(table(("out", [TO_VIP, DNAT]), priority=-100), id="at the same priority either may come first"),
+        pytest.param(table(("out", [TO_VIP, {"redirect": {"port": 5353}}])), id="redirect"),
+        pytest.param(table(("out", [{"redirect": None}])), id="redirect to its own port"),
+        pytest.param(
+            table(("out", [{"mangle": {"key": {"payload": {"protocol": "ip", "field": "daddr"}}, "value": "1.2.3.4"}}]), kind="filter"),
+            id="written over",
+        ),
+        pytest.param(table(("out", [TO_VIP, DNAT]), name="nat"), id="a chain of somebody's in the table of iptables"),
+        pytest.param(table(("out", [{"limit": {"rate": 3, "per": "second"}}, DNAT])), id="some of them"),
+        pytest.param(table(("out", [compared(("udp", "dport"), "domain"), DNAT])), id="a port by a name, which may be this one"),
+        pytest.param(table(("out", [{"xt": {"type": "match", "name": "owner"}}, {"xt": {"type": "target", "name": "DNAT"}}])), id="xt"),
+    ],
+)
+def test_what_can_translate_is_told(text):
+    assert len(told(text)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="no such table"),
+        pytest.param(table(("out", [LOCAL, DNAT])), id="local addresses alone (Docker, netavark, portmap)"),
+        pytest.param(table(("out", [TO_VIP, DNAT]), priority=-90), id="behind kube-proxy (firewalld, systemd-nspawn)"),
+        pytest.param(table(("out", [TO_VIP, DNAT]), hook="postrouting"), id="another hook"),
+        pytest.param(table(("out", [TO_VIP, DNAT]), family="ip6"), id="another family"),
+        pytest.param(table(("out", [TO_VIP, DNAT]), family="bridge"), id="no IP packets"),
+        pytest.param(table(("out", [TO_VIP, DNAT]), table={"flags": ["dormant"]}), id="dormant"),
+        pytest.param(table(("out", [TO_VIP, DNAT]), name="kube-proxy"), id="kube-proxy's"),
+        pytest.param(table(("OUTPUT", [TO_VIP, DNAT]), name="nat", chain="OUTPUT"), id="iptables' own, which iptables-save prints"),
+        pytest.param(table(("out", [TO_VIP, {"accept": None}]), ("out", [DNAT])), id="accepted before"),
+        pytest.param(table(("out", [TO_VIP, "accept"]), ("out", [DNAT])), id="accepted before, as a word"),
+        pytest.param(table(("out", [compared(("tcp", "dport"), 53), DNAT])), id="another protocol"),
+        pytest.param(table(("out", [compared(("ip6", "daddr"), "fd00::1", "!="), DNAT]), family="inet"), id="IPv6 alone"),
+        pytest.param(table(("out", [{"masquerade": None}])), id="masquerade"),
+        pytest.param(table(("elsewhere", [DNAT])), id="no way to it"),
+    ],
+)
+def test_what_cannot_is_not(text):
+    assert told(text) == ()
+
+
+def test_ipv6_is_judged_alike():
+    text = table(("out", [compared(("ip6", "daddr"), {"prefix": {"addr": "fd43::", "len": 64}}), DNAT]), family="ip6")
+
+    assert told(text, ipaddress.ip_address("fd43::a"))
+    assert not told(text, ipaddress.ip_address("fd44::a"))
+
+
+def test_elements_of_named_sets_and_maps_are_looked_up():
+    own = {"family": "ip", "table": "lb"}
+    fronts = {"set": {**own, "name": "fronts", "elem": [{"elem": {"val": "10.43.0.10", "comment": "dns"}}, "10.0.0.1"]}}
+    concat = {"concat": [{"payload": {"protocol": "ip", "field": "daddr"}}, {"payload": {"protocol": "udp", "field": "dport"}}]}
+    pairs = {"map": {**own, "name": "to", "elem": [[{"concat": ["10.43.0.10", 53]}, {"concat": ["10.42.1.3", 53]}]]}}
+    by_map = {"dnat": {"family": "ip", "addr": {"map": {"key": concat, "data": "@to"}}}}
+
+    assert told(table(("out", [compared(("ip", "daddr"), "@fronts"), DNAT]), sets=[fronts]))
+    assert not told(table(("out", [compared(("ip", "daddr"), "@fronts", "!="), DNAT]), sets=[fronts]))
+    assert told(table(("out", [by_map]), sets=[pairs]))
+    assert not told(table(("out", [by_map]), sets=[pairs]), ipaddress.ip_address("10.43.0.11"))
+
+
+def test_what_stands_for_all_others_may_be_any():
+    verdicts = {"set": [["10.0.0.1", {"accept": None}], ["*", {"goto": {"target": "rest"}}]]}
+    text = table(("out", [{"vmap": {"key": {"payload": {"protocol": "ip", "field": "daddr"}}, "data": verdicts}}]), ("rest", [DNAT]))
+
+    assert told(text)
+
+
+def test_several_tables_and_a_whole_ruleset_are_read():
+    first, second = (table(("out", [TO_VIP, DNAT]), name=name) for name in ("lb", "other"))
+    both = json.dumps({"nftables": json.loads(first)["nftables"] + json.loads(second)["nftables"]})
+
+    for text in (f"{first}\n{second}\n", both):
+        assert judge_other_tables.describe(parse_other_tables(text)) == (
+            "table ip lb: chain out at OUTPUT, priority -150", "table ip other: chain out at OUTPUT, priority -150"
+        )  # fmt: skip
+    assert judge_other_tables.describe(()) == ("there is none",)
+    assert "not in this recording" in judge_other_tables.describe(None)[0]
+
+
+def test_a_rule_that_nft_cannot_print_is_no_absence():
+    tables = parse_other_tables(table(("out", [TO_VIP, {"xt": None}])))
+
+    assert "cannot print a rule of chain out of table ip lb" in (judge_other_tables.unreadable(PORT, VIP, tables) or "")
+    assert judge_other_tables.unreadable(PORT, ipaddress.ip_address("10.43.0.11"), tables) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error: syntax error", "[]", '{"nftables": []}', table(("out", [TO_VIP, DNAT]))[:-40],
+        '{"nftables": [{"chain": {"family": "ip", "table": "lb", "name": "out"}}]}',
+        table(("out", [compared(("ip", "daddr"), "@gone"), DNAT])), table(("out", [compared(("ip", "daddr"), "10.43.0.10.1"), DNAT])),
+        table(("out", [{"match": {"op": "=="}}])),
+    ],
+)  # fmt: skip
+def test_what_is_no_listing_is_no_table(text):
+    with pytest.raises(ParseError, match="nft -j list table"):
+        parse_other_tables(text)
+
+
+def test_beside_nftables_mode_a_dnat_of_iptables_counts():
+    save = "*nat\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n{rule}COMMIT\n"
+    rule = "-A OUTPUT -d 10.43.0.10/32 -p udp -m udp --dport 53 -j DNAT --to-destination 10.42.1.3:53\n"
+    own = "-A OUTPUT -m addrtype --dst-type LOCAL -j DNAT --to-destination 10.42.1.3:53\n"
+    ruled, other = (NodeRules(parse_save(save.format(rule=each)), None) for each in (rule, own))
+
+    (wrong,) = judge_other_tables.judge_iptables("worker1", PORT, VIP, ruled)
+    assert "(nft): OUTPUT - can translate the packet before kube-proxy's rules see it" in str(wrong)
+    assert judge_other_tables.judge_iptables("worker1", PORT, VIP, other) == ()
+
+
+def test_a_redacted_table_is_judged_alike_and_says_nothing_of_its_own():
+    mapping = Mapping(b"key")
+    rules = Rules(mapping, Texts(mapping))
+    text = table(("out", [TO_VIP, {"log": {"prefix": "acme "}}, DNAT]))
+    vip_rule = "-A X -d 10.43.0.10/32"
+    for each in (text, vip_rule):
+        rules.rules(each)
+    mapping.settle()
+    new_vip = ipaddress.ip_address(rules.rules(vip_rule).split()[-1].partition("/")[0])
+
+    assert "acme" not in rules.rules(text)
+    assert new_vip != VIP
+    assert told(rules.rules(text), new_vip)
+    assert not told(rules.rules(text), VIP)
