@@ -2,7 +2,10 @@
 
 import dataclasses
 import json
+import signal
+import tempfile
 
+import at_a_terminal
 import pytest
 from comparison_sample import baseline, with_fact, with_outcome
 
@@ -282,3 +285,17 @@ def test_a_recording_that_takes_too_long_is_one_line(kept, tmp_path, capsys, mon
 
     assert compare.main([str(tmp_path / "recording"), kept("b.json", baseline())]) == 2
     assert capsys.readouterr().err == f"{tmp_path}/recording: it was not judged within 0 s\n"
+
+
+def test_a_signal_while_a_recording_is_judged_again_is_one_line_and_leaves_nothing(kept, tmp_path, capsys, monkeypatch):
+    recording, temporary = tmp_path / "night.tar.zst", tmp_path / "temporary"
+    recording.write_bytes(b"")
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr(baselines.subprocess, "run", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
+
+    with at_a_terminal.heard():
+        assert compare.main([kept("a.json", baseline()), str(recording)]) == 3
+
+    assert capsys.readouterr().err == "stopped by SIGTERM: nothing was compared\n"
+    assert list(temporary.iterdir()) == []

@@ -202,11 +202,8 @@ def test_a_suite_that_does_not_end_is_ended_and_the_night_says_why(folder, monke
 @pytest.fixture
 def terminal():
     """This process hears what ends a run, whatever its parent ignored."""
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    earlier = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
-    yield
-    for number, handler in earlier.items():
-        signal.signal(number, handler)
+    with at_a_terminal.heard():
+        yield
 
 
 @pytest.mark.usefixtures("terminal")

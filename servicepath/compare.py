@@ -1,6 +1,7 @@
 """Compare two runs that were kept: ``python -m servicepath.compare BEFORE AFTER``; what changed, and what the rules make of it.
 
-Exit status: 0 nothing got worse, 3 something could not be seen, 4 something got worse; 2 for a wrong command line or file.
+Exit status: 0 nothing got worse, 3 something could not be seen (or a signal came), 4 something got worse; 2 for a wrong command line
+or file.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from .baselines import BaselineError
 from .inventory import InventoryError
 from .model.between import WrongWatch
 from .model.comparison import AnotherCluster, compare
+from .model.history import UNSEEN
 from .model.upgrade_rules import Rule
+from .nightly import stopping
+from .nightly.stopping import Stopped
 from .report import comparison_html, comparison_json, comparison_text
 from .report.visible import one_line, visible
 
@@ -23,8 +27,21 @@ _INVENTORY = pathlib.Path("inventory.yaml")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare, print the lines, write the files; return the exit status."""
+    """Compare, print the lines, write the files; return the exit status.
+
+    A signal ends it as an error would: a recording that is judged again meanwhile leaves no folder behind.
+    """
     said = _parser().parse_args(arguments)
+    with stopping.noticed() as stop:
+        try:
+            with stop.raising():
+                return _compared(said)
+        except Stopped as asked:
+            print(f"stopped by {asked}: nothing was compared", file=sys.stderr)
+            return UNSEEN
+
+
+def _compared(said: argparse.Namespace) -> int:
     try:
         _check_files(said)
         watch = baselines.load_watch(said.watch) if said.watch else None

@@ -110,7 +110,7 @@ class Inventory(Section):
     expect: Expect = Expect()
     upgrade: Upgrade = Upgrade()
     cluster_domain: Text = "cluster.local"
-    deadline: Annotated[float, pydantic.Field(gt=0)] = 600.0
+    deadline: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)] = 600.0
     _file: pathlib.Path = pydantic.PrivateAttr(default=pathlib.Path("inventory.yaml"))
 
     @property
