@@ -12,6 +12,7 @@ from servicepath.parse.errors import ParseError
 from servicepath.parse.iptables import parse_save
 from servicepath.parse.nft_other_tables import parse_other_tables
 from servicepath.redact.mapping import Mapping
+from servicepath.redact.ranges import without_ranges
 from servicepath.redact.rules import Rules
 from servicepath.redact.texts import Texts
 
@@ -39,7 +40,9 @@ def table(*rules: tuple[str, list[object]], family="ip", name="lb", hook="output
 
 
 def told(text: str, ip=VIP, port=PORT) -> tuple[str, ...]:
-    return tuple(map(str, judge_other_tables.judge_other_tables("worker1", port, ip, parse_other_tables(text))))
+    before = judge_other_tables.look(port, ip, parse_other_tables(text))
+    assert judge_other_tables.unseen(before) is None
+    return tuple(map(str, judge_other_tables.judge_other_tables("worker1", port, before)))
 
 
 def test_a_translation_is_told_with_table_chain_and_priority():
@@ -72,7 +75,14 @@ def test_one_behind_a_jump_is_told_with_both_chains():
             table(("out", [{"mangle": {"key": {"payload": {"protocol": "ip", "field": "daddr"}}, "value": "1.2.3.4"}}]), kind="filter"),
             id="written over",
         ),
+        pytest.param(
+            table(("out", [{"mangle": {"key": {"payload": {"base": "nh", "offset": 128, "len": 32}}, "value": 1}}]), kind="filter"),
+            id="written over by its place",
+        ),
         pytest.param(table(("out", [TO_VIP, DNAT]), name="nat"), id="a chain of somebody's in the table of iptables"),
+        pytest.param(table(("OUTPUT", [TO_VIP, DNAT]), name="nat", chain="OUTPUT"), id="iptables' name at another priority"),
+        pytest.param(table(("OUTPUT", [TO_VIP, DNAT]), name="filter", chain="OUTPUT"), id="iptables' name of another type"),
+        pytest.param(table(("out", [TO_VIP, DNAT]), family="inet", name="kube-proxy"), id="a name of kube-proxy's"),
         pytest.param(table(("out", [{"limit": {"rate": 3, "per": "second"}}, DNAT])), id="some of them"),
         pytest.param(table(("out", [compared(("udp", "dport"), "domain"), DNAT])), id="a port by a name, which may be this one"),
         pytest.param(table(("out", [{"xt": {"type": "match", "name": "owner"}}, {"xt": {"type": "target", "name": "DNAT"}}])), id="xt"),
@@ -93,7 +103,7 @@ def test_what_can_translate_is_told(text):
         pytest.param(table(("out", [TO_VIP, DNAT]), family="bridge"), id="no IP packets"),
         pytest.param(table(("out", [TO_VIP, DNAT]), table={"flags": ["dormant"]}), id="dormant"),
         pytest.param(table(("out", [TO_VIP, DNAT]), name="kube-proxy"), id="kube-proxy's"),
-        pytest.param(table(("OUTPUT", [TO_VIP, DNAT]), name="nat", chain="OUTPUT"), id="iptables' own, which iptables-save prints"),
+        pytest.param(table(("OUTPUT", [TO_VIP, DNAT]), name="nat", chain="OUTPUT", priority=-100), id="iptables' own"),
         pytest.param(table(("out", [TO_VIP, {"accept": None}]), ("out", [DNAT])), id="accepted before"),
         pytest.param(table(("out", [TO_VIP, "accept"]), ("out", [DNAT])), id="accepted before, as a word"),
         pytest.param(table(("out", [compared(("tcp", "dport"), 53), DNAT])), id="another protocol"),
@@ -138,18 +148,24 @@ def test_several_tables_and_a_whole_ruleset_are_read():
     both = json.dumps({"nftables": json.loads(first)["nftables"] + json.loads(second)["nftables"]})
 
     for text in (f"{first}\n{second}\n", both):
-        assert judge_other_tables.describe(parse_other_tables(text)) == (
+        assert judge_other_tables.describe(judge_other_tables.look(PORT, VIP, parse_other_tables(text))) == (
             "table ip lb: chain out at OUTPUT, priority -150", "table ip other: chain out at OUTPUT, priority -150"
         )  # fmt: skip
-    assert judge_other_tables.describe(()) == ("there is none",)
-    assert "not in this recording" in judge_other_tables.describe(None)[0]
+    assert judge_other_tables.describe(judge_other_tables.look(PORT, VIP, ())) == ("there is none",)
+    assert "not in this recording" in judge_other_tables.describe(judge_other_tables.look(PORT, VIP, None))[0]
 
 
-def test_a_rule_that_nft_cannot_print_is_no_absence():
-    tables = parse_other_tables(table(("out", [TO_VIP, {"xt": None}])))
+@pytest.mark.parametrize("statement", [{"xt": None}, {"somethingnew": {}}, "dnat to 192.0.2.9"])
+def test_a_rule_that_nobody_can_read_is_no_absence(statement):
+    tables = parse_other_tables(table(("out", [TO_VIP, statement])))
+    other, sure = ipaddress.ip_address("10.43.0.11"), parse_other_tables(table(("out", [TO_VIP, statement]), ("out", [TO_VIP, DNAT])))
 
-    assert "cannot print a rule of chain out of table ip lb" in (judge_other_tables.unreadable(PORT, VIP, tables) or "")
-    assert judge_other_tables.unreadable(PORT, ipaddress.ip_address("10.43.0.11"), tables) is None
+    said = judge_other_tables.unseen(judge_other_tables.look(PORT, VIP, tables))
+    assert said is not None
+    assert said.startswith("a rule of chain out of nft table ip lb cannot be read, and may translate: [{")
+    assert judge_other_tables.unseen(judge_other_tables.look(PORT, other, tables)) is None
+    assert judge_other_tables.unseen(judge_other_tables.look(PORT, VIP, sure)) is None
+    assert judge_other_tables.look(PORT, VIP, sure).translating["OUTPUT"]
 
 
 @pytest.mark.parametrize(
@@ -177,17 +193,37 @@ def test_beside_nftables_mode_a_dnat_of_iptables_counts():
     assert judge_other_tables.judge_iptables("worker1", PORT, VIP, other) == ()
 
 
-def test_a_redacted_table_is_judged_alike_and_says_nothing_of_its_own():
-    mapping = Mapping(b"key")
-    rules = Rules(mapping, Texts(mapping))
-    text = table(("out", [TO_VIP, {"log": {"prefix": "acme "}}, DNAT]))
-    vip_rule = "-A X -d 10.43.0.10/32"
-    for each in (text, vip_rule):
-        rules.rules(each)
-    mapping.settle()
-    new_vip = ipaddress.ip_address(rules.rules(vip_rule).split()[-1].partition("/")[0])
+RANGED = {"range": ["10.43.0.8", "10.43.0.200"]}
+RANGED_KEY = {"concat": [RANGED, {"range": [50, 60]}]}
+CONCAT = {"concat": [{"payload": {"protocol": "ip", "field": "daddr"}}, {"payload": {"protocol": "udp", "field": "dport"}}]}
+SET = {"set": {"family": "ip", "table": "lb", "name": "s", "elem": [RANGED, {"elem": {"val": RANGED, "comment": "of acme"}}]}}
 
-    assert "acme" not in rules.rules(text)
-    assert new_vip != VIP
-    assert told(rules.rules(text), new_vip)
-    assert not told(rules.rules(text), VIP)
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        table(("out", [TO_VIP, {"log": {"prefix": "acme "}}, DNAT])),
+        table(("out", [compared(("ip", "daddr"), RANGED), DNAT])),
+        table(("out", [compared(("ip", "daddr"), {"set": ["10.43.1.1", RANGED]}), DNAT])),
+        table(("out", [compared(("ip", "daddr"), {"prefix": {"addr": "10.43.0.0", "len": 25}}), DNAT])),
+        table(("out", [compared(("ip", "daddr"), "@s"), DNAT]), sets=[SET]),
+        table(("out", [{"vmap": {"key": CONCAT, "data": {"set": [[RANGED_KEY, {"jump": {"target": "x"}}]]}}}]), ("x", [DNAT])),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("key", [b"one", b"two", b"three", b"four", b"five"])
+def test_a_redacted_table_is_judged_alike_and_says_nothing_of_its_own(text, key):
+    mapping = Mapping(key)
+    rules = Rules(mapping, Texts(mapping))
+    inside, outside = "-A X -d 10.43.0.10/32", "-A X -d 10.43.0.201/32"
+    for each in (text, inside, outside):
+        rules.rules(without_ranges(each))
+    mapping.settle()
+    vip, other = (ipaddress.ip_address(rules.rules(rule).split()[-1].partition("/")[0]) for rule in (inside, outside))
+    redacted = rules.rules(without_ranges(text))
+
+    assert "acme" not in redacted
+    assert vip != VIP
+    assert told(redacted, vip)
+    assert not told(redacted, other)
+    assert told(text)
+    assert not told(text, ipaddress.ip_address("10.43.0.201"))

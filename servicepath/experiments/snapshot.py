@@ -11,7 +11,7 @@ What is asked, and under which name the Observation is found (``6`` variants onl
     listeners                                    ss -Htulnp
     nft-kube-proxy                               nft -j list table ip kube-proxy; status 1 and "No such file": no such table
     nft-other-tables                             nft -j list table of each other table that has a chain at prerouting or output,
-                                                 a line each; without those of iptables, which iptables-nft-save prints
+                                                 a line each; without iptables' nat and filter, which iptables-nft-save prints
     kube-proxy-mode                              127.0.0.1:10249/proxyMode; status 127: no curl, wget or python3
     kube-proxy-sync                              the sync times among kube-proxy's metrics
     kernel, os-release, tool-versions            as text; a tool that is absent has no line
@@ -46,24 +46,30 @@ echo "{family}-{backend}-save: not found" >&2; exit 127
 """
 _PATTERN = {"nft": "*nf_tables*", "legacy": "*legacy*|*' v1.'[4-7]*"}
 
-# The names of the chains tell which tables are whose: those of a large cluster's rules are not to be printed a second time. Only a
-# table whose base chains are all iptables' own is iptables' alone.
+# Which base chains there are tells which tables to list: the thousands of rules of kube-proxy's are not to be printed a second time.
+# iptables prints its own nat, filter and security tables, as long as they have nothing that it cannot print; but it leaves a target out
+# that it does not know, and `ip daddr set` may stand in mangle and raw. In JSON nft 1.0.6 does not say which tables are dormant.
 _OTHER_TABLES = r"""
 chains=$(nft list chains) || exit
-printf '%s\n' "$chains" | grep -B 1 -E '^table |hook (prerouting|output) ' | while read -r word first second rest; do
+printf '%s\n' "$chains" | grep -B 2 -E '^table |hook (prerouting|output) ' | while read -r word first second hook by priority rest; do
   case $word in
     table) family=$first; table=$second; chain=; listed=;;
     chain) chain=$first;;
     type)
+      own="$family $table $chain $first $hook $priority"; chain=
       [ -z "$listed" ] || continue
-      case $family in ip|ip6|inet) ;; *) continue;; esac
-      case $table in
-        kube-proxy) [ "$family" = inet ] || continue;;
-        nat|mangle|raw|filter|security)
-          case "$family $chain" in "ip PREROUTING"|"ip OUTPUT"|"ip6 PREROUTING"|"ip6 OUTPUT") continue;; esac;;
+      case $own in
+        "ip kube-proxy "*|"ip6 kube-proxy "*) continue;;
+        ip*" nat PREROUTING nat prerouting dstnat;"|ip*" nat PREROUTING nat prerouting -100;") continue;;
+        ip*" nat OUTPUT nat output dstnat;"|ip*" nat OUTPUT nat output -100;") continue;;
+        ip*" filter OUTPUT filter output filter;"|ip*" filter OUTPUT filter output 0;") continue;;
+        ip*" security OUTPUT filter output security;"|ip*" security OUTPUT filter output 50;") continue;;
+        "ip "*|"ip6 "*|"inet "*) ;;
+        *) continue;;
       esac
-      nft -j list table "$family" "$table" </dev/null || exit
-      listed=yes;;
+      listed=yes
+      nft list table "$family" "$table" </dev/null | grep -q '^[[:space:]]flags .*dormant' && continue
+      nft -j list table "$family" "$table" </dev/null || exit;;
   esac
 done
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 from .addresses import IPAddress
@@ -12,24 +13,37 @@ from .service_rules import NodeRules
 from .services import ServicePort
 
 _PROBLEM = "can translate the packet before kube-proxy's rules see it"
+_LONGEST = 500  # characters of a rule that are shown; a map in it may have thousands of elements
 
 
-def judge_other_tables(
-    node: str, port: ServicePort, ip: IPAddress, tables: tuple[OtherTable, ...] | None
-) -> tuple[Difference, ...]:  # fmt: skip
-    """One Difference a hook in which a rule of these tables can translate packets to the port first.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Before:
+    """What stands before kube-proxy's rules in other tables, for packets to one port of a ClusterIP.
 
-    Args:
-        node: the node's name, for messages.
-        port: the Service port.
-        ip: the ClusterIP.
-        tables: all of the node's but kube-proxy's and those that iptables manages; None where nobody kept them.
+    Attributes:
+        tables: all of the node's that have a chain at a hook, but kube-proxy's and iptables' nat and filter; None where nobody kept them.
+        translating: hook → the rules that can translate them.
+        unreadable: the rules of which nobody knows what they do.
     """
+
+    tables: tuple[OtherTable, ...] | None
+    translating: dict[str, tuple[Found, ...]]
+    unreadable: tuple[Found, ...]
+
+
+def look(port: ServicePort, ip: IPAddress, tables: tuple[OtherTable, ...] | None) -> Before:
+    """Look through the tables; None where nobody kept them."""
+    found = {hook: before_kube_proxy(tables or (), Packet(ip, port.protocol.lower(), port.port, hook)) for hook in HOOKS}
+    translating = {hook: tuple(each for each in rules if each.rule.action == "translate") for hook, rules in found.items()}
+    return Before(tables, translating, tuple(each for rules in found.values() for each in rules if each.rule.action == "unreadable"))
+
+
+def judge_other_tables(node: str, port: ServicePort, before: Before) -> tuple[Difference, ...]:
+    """One Difference a hook in which a rule of other tables can translate packets to the port first."""
     wrong = []
-    for hook in HOOKS:
-        found = [each for each in _found(port, ip, tables, hook) if each.rule.action == "translate"]
+    for hook, found in before.translating.items():
         if found:
-            lines = tuple(f"{each.table} {each.chain}: {each.rule.raw}" for each in found)
+            lines = tuple(dict.fromkeys(f"{each.table} {each.chain}: {_short(each.rule.raw)}" for each in found))
             actual = ", ".join(dict.fromkeys(map(str, found)))
             wrong.append(Difference(f"{node}: {port.chain_key}/{port.protocol}: {hook}", _PROBLEM, "no translation before", actual, lines))
     return tuple(wrong)
@@ -47,23 +61,22 @@ def judge_iptables(node: str, port: ServicePort, ip: IPAddress, rules: NodeRules
     return tuple(wrong)
 
 
-def unreadable(port: ServicePort, ip: IPAddress, tables: tuple[OtherTable, ...]) -> str | None:
-    """Where a rule stands that the tool could not print and that may translate packets to the port first; None where there is none."""
-    for hook in HOOKS:
-        for each in _found(port, ip, tables, hook):
-            if each.rule.action == "unreadable":
-                return f"nft cannot print a rule of chain {each.chain} of table {each.table}, which may translate: {each.rule.raw}"
-    return None
+def unseen(before: Before) -> str | None:
+    """Why nobody knows whether something translates first; None where something does, or all could be read."""
+    if any(before.translating.values()) or not before.unreadable:
+        return None
+    one = before.unreadable[0]
+    return f"a rule of chain {one.chain} of nft table {one.table} cannot be read, and may translate: {_short(one.rule.raw)}"
 
 
-def describe(tables: tuple[OtherTable, ...] | None) -> tuple[str, ...]:
+def describe(before: Before) -> tuple[str, ...]:
     """One line a base chain of these tables that the kernel asks at OUTPUT or PREROUTING."""
-    if tables is None:
+    if before.tables is None:
         return ("not in this recording: what they hold is not judged",)
     return tuple(
-        f"table {table.name}: chain {base.name} at {base.hook}, priority {base.priority}" for table in tables for base in table.base
+        f"table {table.name}: chain {base.name} at {base.hook}, priority {base.priority}" for table in before.tables for base in table.base
     ) or ("there is none",)
 
 
-def _found(port: ServicePort, ip: IPAddress, tables: tuple[OtherTable, ...] | None, hook: str) -> tuple[Found, ...]:
-    return before_kube_proxy(tables or (), Packet(ip, port.protocol.lower(), port.port, hook))
+def _short(raw: str) -> str:
+    return raw if len(raw) <= _LONGEST else f"{raw[:_LONGEST]}…"

@@ -75,6 +75,8 @@ def unseen(nat: NodeRules, expected: Expected) -> str | None:
     """
     if nat.unread:
         return f"the {' and '.join(nat.unread)} back end was not read, and may hold KUBE-SERVICES, too"
+    if nat.unprintable:
+        return f"iptables-save cannot print all of the kernel's rules: {nat.unprintable}"
     if not nat.holders:
         return "no iptables back end holds KUBE-SERVICES in its nat table"
     if expected.refusal and any("filter" not in ruleset.tables for _, ruleset in nat.holding):

@@ -3,18 +3,19 @@
 The kernel asks the base chains of a hook in the order of their priorities, over all tables; the first that translates a connection's
 first packet is the only one (nf_nat_inet_fn, Linux v6.1: chains of one priority come in the order of their making, which no listing
 tells). kube-proxy's stand at ``dstnat``, -100, in iptables mode as in nftables mode. A packet's destination can also be written over
-without conntrack (``ip daddr set``) in a chain of any type.
+without conntrack (``ip daddr set``) in a chain of any type. Chains at ingress, before all of them, are not asked for.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from .addresses import IPNetwork
 from .rule_entry import Match, Packet
 
 DSTNAT = -100
+_CONNTRACK = -200  # no packet has a state before
 
 # What a part of a packet is compared with: networks, ports from … to …, or a word ("udp", "local", "new", "ipv4", an interface);
 # the empty word is anything that is not modelled.
@@ -36,14 +37,18 @@ class Condition:
     elements: tuple[tuple[Value, ...], ...] | None
     negated: bool = False
 
-    def takes(self, packet: Packet) -> Match:
-        """Whether the packet meets it, as far as is known of the packet."""
+    def takes(self, packet: Packet, *, tracked: bool = True) -> Match:
+        """Whether the packet meets it, as far as is known of the packet; untracked, it has no state."""
         if self.elements is None:
             return Match.SOME
-        found = {_all(_one(field, value, packet) for field, value in zip(self.fields, each, strict=True)) for each in self.elements}
-        best = next((each for each in (Match.YES, Match.SOME) if each in found), Match.NO)
-        if self.negated and best is not Match.SOME:
-            return Match.NO if best is Match.YES else Match.YES
+        best = Match.NO
+        for each in self.elements:
+            found = _all(_one(field, value, packet, tracked) for field, value in zip(self.fields, each, strict=True))
+            if found is Match.YES:
+                return Match.NO if self.negated else Match.YES
+            best = Match.SOME if found is Match.SOME else best
+        if best is Match.NO and self.negated:
+            return Match.YES
         return best
 
 
@@ -53,7 +58,7 @@ class OtherRule:
 
     Attributes:
         conditions: all must be met.
-        action: ``translate``, ``unreadable`` (the tool could not print it), ``jump``, ``goto``, ``return``, or ``end`` (accept, drop, …).
+        action: ``translate``, ``unreadable`` (nobody knows what it does), ``jump``, ``goto``, ``return``, or ``end`` (accept, drop, …).
         target: the chain of jump and goto; what is done, in a word, of the others ("dnat").
         raw: as the tool printed it.
     """
@@ -63,9 +68,9 @@ class OtherRule:
     target: str
     raw: str = dataclasses.field(compare=False)
 
-    def takes(self, packet: Packet) -> Match:
+    def takes(self, packet: Packet, *, tracked: bool = True) -> Match:
         """Whether it takes the packet."""
-        return _all(condition.takes(packet) for condition in self.conditions)
+        return _all(condition.takes(packet, tracked=tracked) for condition in self.conditions)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,11 +84,19 @@ class BaseChain:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OtherTable:
-    """A table; ``name`` with its family ("inet firewalld"), ``rules`` those that do something with the packet, by chain."""
+    """A table.
+
+    Attributes:
+        name: with its family ("inet firewalld").
+        base: its chains that the kernel asks.
+        rules: those that do something with the packet, by chain.
+        untracks: whether any of its rules leaves packets untracked.
+    """
 
     name: str
     base: tuple[BaseChain, ...]
     rules: Mapping[str, tuple[OtherRule, ...]]
+    untracks: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,53 +117,54 @@ class Found:
 def before_kube_proxy(tables: tuple[OtherTable, ...], packet: Packet) -> tuple[Found, ...]:
     """The rules of these tables that can translate the packet before kube-proxy's can, in the order in which the kernel asks them.
 
-    Those that the tool could not print are among them, with the action ``unreadable``.
+    Those that nobody can read are among them, with the action ``unreadable``.
     """
     mine = ("inet", "ip" if packet.ip.version == 4 else "ip6")
     asked = [table for table in tables if table.name.partition(" ")[0] in mine]
     chains = [(base, table) for table in asked for base in table.base if base.hook == packet.hook and base.priority <= DSTNAT]
+    untracked = any(table.untracks for table in asked)
     found: list[Found] = []
     for base, table in sorted(chains, key=lambda pair: pair[0].priority):
-        search = _Search(table, packet)
-        search.walk(base.name, True, ())
+        search = _Search(table, packet, tracked=base.priority > _CONNTRACK and not untracked)
+        search.walk(base.name)
         found.extend(Found(table.name, base, chain, rule) for chain, rule in search.found)
     return tuple(found)
 
 
 class _Search:
-    def __init__(self, table: OtherTable, packet: Packet) -> None:
-        self._table, self._packet = table, packet
+    def __init__(self, table: OtherTable, packet: Packet, *, tracked: bool) -> None:
+        self._table, self._packet, self._tracked = table, packet, tracked
+        self._walked: dict[str, bool] = {}
         self.found: list[tuple[str, OtherRule]] = []
 
-    def walk(self, chain: str, sure: bool, through: tuple[str, ...]) -> bool:
-        """Go through a chain; True when every packet's way in this base chain has ended in it."""
-        for rule in self._table.rules.get(chain, ()):
-            taken = rule.takes(self._packet)
+    def walk(self, chain: str) -> bool:
+        """Go through a chain, once; True when no packet that comes into it goes on behind it in this base chain."""
+        if chain not in self._walked:
+            self._walked[chain] = False  # nft lets no chain lead to itself
+            self._walked[chain] = self._walk(chain)
+        return self._walked[chain]
+
+    def _walk(self, chain: str) -> bool:
+        for rule in self._table.rules[chain]:
+            taken = rule.takes(self._packet, tracked=self._tracked)
             if taken is Match.NO:
                 continue
-            certain = sure and taken is Match.YES
-            if rule.action == "return":
-                if taken is Match.YES:
-                    return False
+            ended = rule.action in ("end", "translate")
+            if rule.action in ("translate", "unreadable"):
+                self.found.append((chain, rule))
             elif rule.action in ("jump", "goto"):
-                if rule.target not in through and self.walk(rule.target, certain, (*through, chain)):
-                    return True
-                if rule.action == "goto" and taken is Match.YES:
-                    return False
-            else:
-                if rule.action != "end":
-                    self.found.append((chain, rule))
-                if certain:
-                    return True
+                ended = self.walk(rule.target)
+            if taken is Match.YES and (ended or rule.action in ("goto", "return")):
+                return ended
         return False
 
 
-def _all(parts: Iterator[Match]) -> Match:
+def _all(parts: Iterable[Match]) -> Match:
     told = set(parts)
     return next((each for each in (Match.NO, Match.SOME) if each in told), Match.YES)
 
 
-def _one(field: str, value: Value, packet: Packet) -> Match:
+def _one(field: str, value: Value, packet: Packet, tracked: bool) -> Match:
     """Whether one part of the packet, the first of a connection to a ClusterIP that no interface holds, is this."""
     match field, value:
         case _, "":
@@ -163,8 +177,10 @@ def _one(field: str, value: Value, packet: Packet) -> Match:
             return _sure(packet.protocol.lower() == value)
         case "family", str():
             return _sure(value == f"ipv{packet.ip.version}")
-        case "state", str():
-            return _sure(value == "new")
+        case "state", "established" | "related":
+            return Match.NO
+        case "state", "new" if tracked:
+            return Match.YES
         case "dtype", "local":
             return Match.NO
         case ("iif", "lo") | ("oif", "lo"):

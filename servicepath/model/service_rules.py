@@ -50,6 +50,12 @@ class NodeRules:
         return tuple(name for name, rules in (("nft", self.nft), ("legacy", self.legacy)) if rules is None)
 
     @property
+    def unprintable(self) -> str | None:
+        """What iptables-save says of a nat table that it cannot print (others' rules are in it); None where it says nothing."""
+        said = ((rules.warning or "").splitlines() for rules in (self.nft, self.legacy) if rules is not None)
+        return next((line for lines in said for line in lines if "`nat' is incompatible" in line), None)
+
+    @property
     def active(self) -> Ruleset | None:
         """The rules to read kube-proxy's counters in; None when no back end holds KUBE-SERVICES."""
         return self.holding[0][1] if self.holding else None

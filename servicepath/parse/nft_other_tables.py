@@ -12,6 +12,7 @@ from __future__ import annotations
 import ipaddress
 import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,10 +23,16 @@ from .fields import Fields, decode
 TOOL = "nft -j list table"
 
 _HOOKS = {"prerouting": "PREROUTING", "output": "OUTPUT"}
-# iptables-nft-save prints these whole (iptables 1.8: its five tables, and their base chains' names).
-_OF_IPTABLES = {(family, table) for family in ("ip", "ip6") for table in ("nat", "mangle", "raw", "filter", "security")}
+# The base chains whose rules iptables-nft-save prints, of tables that it knows (iptables 1.8): table, chain, type, priority.
+_OF_IPTABLES = frozenset({
+    ("nat", "PREROUTING", "nat", -100), ("nat", "OUTPUT", "nat", -100), ("filter", "OUTPUT", "filter", 0),
+    ("security", "OUTPUT", "filter", 50),
+})  # fmt: skip
+# iptables' extensions, which an old nft leaves out, translate nothing there.
+_WITHOUT_NAT = ("raw", "mangle", "filter", "security")
 
 _ASKED = ("ip", "ip6", "inet")  # the families of tables that see IP packets at these hooks
+_KUBE_PROXY = (("ip", "kube-proxy"), ("ip6", "kube-proxy"))
 
 _PROTOCOLS = {6: "tcp", 17: "udp", 132: "sctp"}
 _FAMILIES = {"ip": "ipv4", "ip6": "ipv6"}
@@ -35,8 +42,14 @@ _META = {
 _PAYLOAD = {"daddr": "daddr", "dport": "dport", "protocol": "protocol", "nexthdr": "protocol"}
 _VERDICTS = {"jump": "jump", "goto": "goto", "return": "return", "accept": "end", "drop": "end", "reject": "end", "queue": "end"}
 _TRANSLATING_TARGETS = ("DNAT", "REDIRECT", "NETMAP")
-# A packet may go over it, or not: by how many there were.
-_BY_CHANCE = ("limit", "quota", "ct count")
+# Behind these a packet always goes on.
+_PASSING = frozenset({"continue", "counter", "log", "notrack", "comment", "masquerade", "snat"})
+# Behind these it may not: for want of chance, of room in a set, of a connection that is tracked.
+_PERHAPS = frozenset({
+    "limit", "quota", "ct count", "set", "map", "meter", "mangle", "ct helper", "ct timeout", "ct expectation", "flow", "tproxy",
+    "synproxy", "fwd", "dup", "xt", "secmark", "last", "reset",
+})  # fmt: skip
+_FILLED = re.compile(r"\b(?:add|update|delete) @([\w./-]+)")  # nft 1.0.6 prints such a statement as its text where a map is filled
 _UNKNOWN = Condition(("",), None)
 
 
@@ -49,7 +62,7 @@ def parse_other_tables(text: str) -> tuple[OtherTable, ...]:
     Raises:
         ParseError: a line is no listing.
     """
-    return tuple(table for number, line in enumerate(text.splitlines(), 1) if line.strip() for table in _tables(number, line))
+    return tuple(table for number, line in enumerate(text.split("\n"), 1) if line.strip() for table in _tables(number, line))
 
 
 def _tables(number: int, line: str) -> list[OtherTable]:
@@ -62,10 +75,10 @@ def _tables(number: int, line: str) -> list[OtherTable]:
                 held.setdefault((value["family"], value["name" if kind == "table" else "table"]), []).append((kind, value))
         if not held or any(mine[0][0] != "table" for mine in held.values()):
             raise ParseError(TOOL, number, line, "the listing of a whole table")
-        named = [_Reader(mine).table(*key) for key, mine in held.items() if key[0] in _ASKED and key[1] != "kube-proxy"]
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
-        if isinstance(error, ParseError):
-            raise
+        named = [_Reader(mine).table(*key) for key, mine in held.items() if key[0] in _ASKED and key not in _KUBE_PROXY]
+    except ParseError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise ParseError(TOOL, number, line, f"a table as nft -j prints it, whole ({type(error).__name__}: {error})") from error
     return [table for table in named if table is not None]
 
@@ -76,33 +89,44 @@ class _Reader:
     def __init__(self, items: list[tuple[str, Any]]) -> None:
         self._items = items
         self._sets = {value["name"]: value.get("elem", []) for kind, value in items if kind in ("set", "map")}
+        rules = [statement for kind, value in items if kind == "rule" for statement in value["expr"]]
+        # What packets fill may hold other elements by now.
+        self._filled = {name for statement in rules for name in _FILLED.findall(str(statement))}
+        self._filled |= {str(each["set" if "set" in each else "map"])[1:] for kind in ("set", "map") for each in _those(rules, kind)}
+        self._untracks = any(_statement(statement)[0] == "notrack" for statement in rules)
 
     def table(self, family: str, name: str) -> OtherTable | None:
         """The table; None for one that is dormant: the kernel asks none of its chains."""
         if "dormant" in self._items[0][1].get("flags", ()):
             return None
+        by_iptables = family in ("ip", "ip6")
         chains = [value for kind, value in self._items if kind == "chain"]
         base = tuple(
-            BaseChain(each["name"], _HOOKS[each["hook"]], int(each["prio"])) for each in chains
-            if each.get("hook") in _HOOKS and not ((family, name) in _OF_IPTABLES and each["name"] in _HOOKS.values())
+            BaseChain(each["name"], _HOOKS[each["hook"]], int(each["prio"])) for each in chains if each.get("hook") in _HOOKS
+            and not (by_iptables and (name, each["name"], each["type"], each["prio"]) in _OF_IPTABLES)
         )  # fmt: skip
         rules: dict[str, list[OtherRule]] = {each["name"]: [] for each in chains}
         for rule in (value for kind, value in self._items if kind == "rule"):
-            rules[rule["chain"]].extend(self._rules(rule["expr"]))
-        return OtherTable(f"{family} {name}", base, {chain: tuple(found) for chain, found in rules.items()})
+            found = self._rules(rule["expr"])
+            rules[rule["chain"]].extend(each for each in found if each.target != "xt" or not (by_iptables and name in _WITHOUT_NAT))
+        targets = {rule.target for found in rules.values() for rule in found if rule.action in ("jump", "goto")}
+        if lost := targets - rules.keys():
+            raise ValueError(f"no chain {min(lost)}")
+        return OtherTable(f"{family} {name}", base, {chain: tuple(found) for chain, found in rules.items()}, self._untracks)
 
-    def _rules(self, expr: list[Mapping[str, Any] | str]) -> Iterator[OtherRule]:
+    def _rules(self, expr: list[Any]) -> tuple[OtherRule, ...]:
         """What a rule does with a packet: statement by statement, until one ends its way."""
         raw, conditions = json.dumps(expr, separators=(",", ":")), list[Condition]()
+        found: list[OtherRule] = []
         for statement in expr:
             kind, value = _statement(statement)
             if kind == "match":
                 conditions += self._match(value)
-            elif kind in _BY_CHANCE or (kind == "xt" and value and value["type"] == "match"):
+                continue
+            found += (OtherRule((*conditions, *further), action, target, raw) for further, action, target in self._does(kind, value))
+            if _may_stop(kind, value):
                 conditions.append(_UNKNOWN)
-            else:
-                for further, action, target in self._does(kind, value):
-                    yield OtherRule((*conditions, *further), action, target, raw)
+        return tuple(dict.fromkeys(found))
 
     def _does(self, kind: str, value: Any) -> Iterator[tuple[list[Condition], str, str]]:
         """(further conditions, action, target) of a statement; nothing where the packet goes on as it is."""
@@ -113,23 +137,36 @@ class _Reader:
                 for more, action, target in self._does(*_statement(verdict)):
                     yield condition + more, action, target
         elif kind in ("dnat", "redirect"):
-            maps = [part["map"] for part in (value or {}).values() if isinstance(part, dict) and "map" in part]
-            if not maps:
-                yield [], "translate", kind
-            for condition, _ in self._asked(maps[0]) if maps else ():
-                yield condition, "translate", kind
-        elif kind == "mangle" and _field(value["key"])[0] in ("daddr", "dport"):
-            yield [], "translate", f"{_field(value['key'])[0]} set"
-        elif kind == "xt" and not value:
-            yield [], "unreadable", "xt"
-        elif kind == "xt" and value["name"] in _TRANSLATING_TARGETS:
-            yield [], "translate", value["name"]
+            yield from ((condition, "translate", kind) for condition in self._given(*(value or {}).values()))
+        elif kind == "mangle":
+            field, implied = _field(value["key"])
+            if field in ("daddr", "dport") or "base" in value["key"].get("payload", {}):
+                name = f"{field} set" if field else "raw payload set"
+                yield from (([*implied, *condition], "translate", name) for condition in self._given(value["value"]))
+        elif kind == "xt" and value:
+            if value["name"] in _TRANSLATING_TARGETS:
+                yield [], "translate", value["name"]
+        elif kind == "xt" or not (kind in _PASSING | _PERHAPS or _FILLED.match(kind)):
+            yield [], "unreadable", kind
+
+    def _given(self, *parts: Any) -> Iterator[list[Condition]]:
+        """What must be so for there to be an address and a port to translate to: an element of the map that gives them."""
+        maps = [part["map"] for part in parts if isinstance(part, dict) and "map" in part]
+        if not maps:
+            yield []
+        elif isinstance(maps[0]["data"], str) and maps[0]["data"][1:] in self._filled:
+            yield [_UNKNOWN]
+        else:
+            yield from (condition for condition, _ in self._asked(maps[0]))
 
     def _asked(self, asked: Mapping[str, Any]) -> Iterator[tuple[list[Condition], Any]]:
-        """Each element of a map: what its key asks of the packet, and what it leads to."""
+        """Each element of a map: what its key asks of the packet, and what it leads to; ``*`` stands for all that no other one takes."""
         data = asked["data"]
-        for key, found in self._sets[data[1:]] if isinstance(data, str) else data["set"]:
-            yield self._compared(asked["key"], {"set": [key]}, negated=False), found
+        elements = self._sets[data[1:]] if isinstance(data, str) else data["set"]
+        others = [key for key, _ in elements if key != "*"]
+        for key, found in elements:
+            wanted = {"set": others if key == "*" else [key]}
+            yield self._compared(asked["key"], wanted, negated=key == "*"), found
 
     def _match(self, match: Mapping[str, Any]) -> list[Condition]:
         if match["op"] not in ("==", "!=", "in"):
@@ -141,7 +178,11 @@ class _Reader:
         parts = [_field(part) for part in (left["concat"] if isinstance(left, dict) and "concat" in left else [left])]
         fields = tuple(field for field, _ in parts)
         implied = [condition for _, conditions in parts for condition in conditions]
-        return [*implied, Condition(fields, tuple(self._elements(fields, right)), negated)]
+        if isinstance(right, str) and right[1:] in self._filled and right.startswith("@"):
+            return [*implied, _UNKNOWN]
+        elements = self._elements(fields, right)
+        # Of a long list of what is not modelled one element says as much.
+        return [*implied, Condition(fields, tuple(elements if any(fields) else itertools.islice(elements, 1)), negated)]
 
     def _elements(self, fields: tuple[str, ...], right: Any) -> Iterator[tuple[Value, ...]]:
         if isinstance(right, str) and right.startswith("@"):
@@ -156,8 +197,22 @@ class _Reader:
 
 
 def _statement(statement: Any) -> tuple[str, Any]:
-    """Its kind and what it says; old versions print some as a word alone."""
-    return next(iter(statement.items())) if isinstance(statement, dict) else (str(statement), None)
+    """Its kind and what it says; some are printed as a word alone, or as text where there is no JSON for them."""
+    if not isinstance(statement, dict):
+        return str(statement), None
+    ((kind, value),) = statement.items()
+    return kind, value
+
+
+def _those(statements: list[Any], kind: str) -> Iterator[Any]:
+    return (statement[kind] for statement in statements if isinstance(statement, dict) and isinstance(statement.get(kind), dict))
+
+
+def _may_stop(kind: str, value: Any) -> bool:
+    """Whether a packet may go no further in the rule: a counter or a value out of a map is not there for those that the map lacks."""
+    if kind == "mangle" and "meta" in value["key"] and isinstance(value["value"], int):
+        return False
+    return kind in _PERHAPS or bool(_FILLED.match(kind)) or (kind == "counter" and isinstance(value, dict) and "map" in value)
 
 
 def _field(expression: Any) -> tuple[str, list[Condition]]:
@@ -183,6 +238,8 @@ def _field(expression: Any) -> tuple[str, list[Condition]]:
 
 def _values(field: str, value: Any) -> list[Value]:
     """What a value of a field may be; a word that nothing is compared with for one that is not modelled."""
+    if value == "*":
+        return [""]
     if isinstance(value, dict) and "range" in value:
         low, high = value["range"]
         if field == "daddr":
@@ -191,7 +248,7 @@ def _values(field: str, value: Any) -> list[Value]:
     if field == "daddr" and isinstance(value, dict) and "prefix" in value:
         # Redacted recordings have other addresses, whose bits behind the prefix need not be 0.
         return [ipaddress.ip_network((value["prefix"]["addr"], value["prefix"]["len"]), strict=False)]
-    if field == "daddr" and isinstance(value, str) and value != "*":
+    if field == "daddr" and isinstance(value, str):
         return [ipaddress.ip_network(value)]
     if field == "dport" and isinstance(value, int):
         return [range(value, value + 1)]

@@ -20,6 +20,7 @@ from .mapping import Mapping
 from .objects import Objects
 from .packets import PCAP, PCAPNG, Packets
 from .probes import Probes
+from .ranges import without_ranges
 from .rules import Rules
 from .texts import Texts
 
@@ -132,7 +133,7 @@ class _Redaction:
         if _AS_IT_IS.fullmatch(name):
             return text
         if _RULES.fullmatch(name):
-            return self._rules.rules(text)
+            return self._rules.rules(without_ranges(text) if name == "nft-other-tables" else text)
         if _SENDER.fullmatch(name):
             return self._probes.sender(text)
         if not self.mapping.settled:
