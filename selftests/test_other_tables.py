@@ -2,12 +2,19 @@
 
 import ipaddress
 import json
+import types
 
+import judging
 import pytest
 
-from servicepath.model import judge_other_tables
+from fixtures import rule_facts
+from servicepath.model import judge_other_tables, judge_rules
+from servicepath.model.addresses import Socket
+from servicepath.model.expected_endpoints import Expected
+from servicepath.model.rules import Ruleset
 from servicepath.model.service_rules import NodeRules
 from servicepath.model.services import ServicePort
+from servicepath.observation import CouldNotSee, NotRecorded, Observation
 from servicepath.parse.errors import ParseError
 from servicepath.parse.iptables import parse_save
 from servicepath.parse.nft_other_tables import parse_other_tables
@@ -227,3 +234,59 @@ def test_a_redacted_table_is_judged_alike_and_says_nothing_of_its_own(text, key)
     assert not told(redacted, other)
     assert told(text)
     assert not told(text, ipaddress.ip_address("10.43.0.201"))
+
+
+RULES = "*nat\n:OUTPUT ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\nCOMMIT\n"
+SERVED = Expected(frozenset({Socket(VIP, 53)}), False, False, True, frozenset(), True, False, False)
+
+
+def test_a_nat_table_that_iptables_cannot_print_is_no_absence():
+    kept = parse_save("# Table `nat' is incompatible, use 'nft' tool.\n", backend="nft")
+    beside = parse_save("# Table `nat' contains incompatible base-chains, use 'nft' tool to list them.\n" + RULES, backend="nft")
+
+    said = judge_rules.unseen(NodeRules(kept, parse_save(RULES, backend="legacy")), SERVED)
+    assert said == "iptables-save cannot print all of the kernel's rules: Table `nat' is incompatible, use 'nft' tool."
+    assert judge_rules.unseen(NodeRules(beside, Ruleset("legacy", {})), SERVED) is None  # nft lists those chains
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What the fixture makes of a node's answers, where kube-proxy's own rules are right or wrong."""
+
+    def fact(answers, *wrong):
+        request = types.SimpleNamespace(fixturenames=("both_nat",), getfixturevalue=lambda name: name)
+        monkeypatch.setattr(judge_rules, "judge_service_rule", lambda *_: wrong)
+        return judging.fact(rule_facts.other_tables, request, types.SimpleNamespace(name="worker1"), PORT, VIP, answers, SERVED)
+
+    return fact
+
+
+def observed(text: str, status: int = 0, error: str = "") -> dict[str, Observation]:
+    name = "nft-other-tables"
+    return {name: Observation("worker1", name, ("sh", "-c", "…"), status, text.encode(), error.encode(), 0.0, 0.0)}
+
+
+def test_what_was_not_asked_for_is_not_in_the_recording_and_hides_nothing_that_is_wrong(asked):
+    with pytest.raises(NotRecorded, match="not in this recording: the nftables tables of other programs on worker1"):
+        asked({})
+
+    assert asked({}, "wrong").tables is None
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        (observed("", 127, "sh: 1: nft: not found"), "nft is not on the node"),
+        (observed("", 1, "Error: cache initialization failed"), "exit status 1"),
+        (observed(table(("out", [DNAT]))[:-20]), "complete JSON"),
+        (observed(table(("out", [{"xt": None}]))), "cannot be read, and may translate"),
+    ],
+)
+def test_what_could_not_be_seen_is_an_error(asked, answers, said):
+    with pytest.raises(CouldNotSee, match=said):
+        asked(answers)
+
+
+def test_tables_that_were_read_are_the_fact(asked):
+    assert asked(observed("")).tables == ()
+    assert asked(observed(table(("out", [DNAT])))).translating["OUTPUT"]

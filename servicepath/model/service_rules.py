@@ -52,7 +52,7 @@ class NodeRules:
     @property
     def unprintable(self) -> str | None:
         """What iptables-save says of a nat table that it cannot print (others' rules are in it); None where it says nothing."""
-        said = ((rules.warning or "").splitlines() for rules in (self.nft, self.legacy) if rules is not None)
+        said = ((rules.warning or "").split("; ") for rules in (self.nft, self.legacy) if rules is not None)
         return next((line for lines in said for line in lines if "`nat' is incompatible" in line), None)
 
     @property
