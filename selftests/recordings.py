@@ -5,7 +5,7 @@
 
 To add one, with the cluster in the state that is to be kept, and then look at what was written:
 
-    python -m pytest --record=selftests/data/recordings/NAME.tar.zst --service kube-system/kube-dns
+    python -m pytest --disruptive --record=selftests/data/recordings/NAME.tar.zst
     python -m selftests.recordings NAME
 """
 
