@@ -29,6 +29,7 @@ from servicepath.parse import (
     kubeproxy,
     kubernetes,
     nft,
+    nft_other_tables,
     policies,
     sockets,
     sync_mark,
@@ -83,6 +84,7 @@ SAMPLES = [
     *_files(iptables.parse_save, "cases/*/*.save", "cases/03-*/iptables-save-c.txt", facts=_tables),
     *_files(_NAT, "cases/05-*/iptables-S-nat.txt", "cases/07-*/iptables-S.txt", "cases/0[29]-*/iptables-save-grep.txt", facts=_rules),
     *_files(nft.parse_kube_proxy_nft, "cases/06-*/nft-list*", facts=lambda table: list(table.services), ends=True),
+    *_files(nft_other_tables.parse_other_tables, "nft-1.0.6/*.json"),
     *_files(iproute.parse_ip_addr, "iproute-6.1/addr.json", "iproute-6.1/br-addr.json", "cases/*/*ip-j-addr.json", ends=True),
     *_files(iproute.parse_ip_link, "iproute-6.1/link.json", ends=True),
     *_files(iproute.parse_ip_route, "iproute-6.1/route*.json", ends=True),
@@ -112,7 +114,7 @@ _ANSWERS = json.loads((DATA / "kubernetes-1.34.4" / "answers.json").read_text())
 DOCUMENTS = [
     (_ANSWERS, kubernetes.parse_kubernetes),
     *((_ANSWERS[name], policies.parse_policies) for name in ("networkpolicies", "ciliumnetworkpolicies")),
-    *((json.loads(s.text), lambda document, s=s: s.parse(json.dumps(document))) for s in SAMPLES if s.ends and s.text[:1] in "[{"),
+    *((json.loads(s.text), lambda document, s=s: s.parse(json.dumps(document))) for s in SAMPLES if s.text[:1] in ("[", "{")),
 ]
 
 

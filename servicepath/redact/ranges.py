@@ -51,19 +51,18 @@ def _elements(element: Any) -> list[Any]:
 
 
 def _spread(key: Any) -> list[Any]:
-    if isinstance(key, dict) and "range" in key:
-        return _prefixes(*key["range"]) or [key]
-    if isinstance(key, dict) and "concat" in key:
-        return [{"concat": list(parts)} for parts in itertools.product(*map(_spread, key["concat"]))]
-    if isinstance(key, dict) and isinstance(key.get("elem"), dict):
-        return [{"elem": {**key["elem"], "val": value}} for value in _spread(key["elem"]["val"])]
+    match key:
+        case {"range": [str() as low, str() as high]}:
+            return _prefixes(low, high) or [key]
+        case {"concat": [*parts]}:
+            return [{"concat": list(each)} for each in itertools.product(*map(_spread, parts))]
+        case {"elem": {"val": value} as element}:
+            return [{"elem": {**element, "val": each}} for each in _spread(value)]
     return [_rewritten(key)]
 
 
-def _prefixes(low: Any, high: Any) -> list[Any]:
+def _prefixes(low: str, high: str) -> list[Any]:
     """Empty for a range of something else than addresses."""
-    if not isinstance(low, str) or not isinstance(high, str):
-        return []
     try:
         first, last = ipaddress.ip_address(low), ipaddress.ip_address(high)
         networks: list[IPNetwork] = list(ipaddress.summarize_address_range(first, last))
