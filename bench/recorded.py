@@ -26,7 +26,7 @@ from servicepath.selection import select_services
 SHIPPED = pathlib.Path(__file__).resolve().parent.parent / "selftests" / "data" / "recordings" / "healthy.tar.zst"
 NODES = 200
 _COPIED, _NUMBER = "worker2", 2
-_ENDPOINT = "10.42.2.152"  # of resolver, on the copied node: it is there once
+_ONCE = "resolver-"  # its endpoint on the copied node is there once
 _PEER, _PEER_PORT = "kube-system/hubble-peer:peer-service", 4244  # internalTrafficPolicy Local: to each node its own endpoint
 _API = ("api/discover-1/", "api/meanwhile-1/")
 _ROUND = "snapshot-1"
@@ -34,9 +34,12 @@ _ROUND = "snapshot-1"
 Files = Mapping[str, bytes]
 
 
-def moved(text: str, number: int) -> str:
-    """Text of the copied node as its copy would have printed it: nodes .10 to .12 are the lab's own, .254 is its client."""
-    text = re.sub(rf"\b(?!{re.escape(_ENDPOINT)}\b)10\.42\.{_NUMBER}\.(?=\d)", f"10.42.{number}.", text)
+def moved(text: str, number: int, once: str) -> str:
+    """Text of the copied node as its copy would have printed it, but for the address that is there once.
+
+    Nodes .10 to .12 are the lab's own, .254 is its client.
+    """
+    text = re.sub(rf"\b(?!{re.escape(once)}\b)10\.42\.{_NUMBER}\.(?=\d)", f"10.42.{number}.", text)
     text = re.sub(r"\b192\.168\.55\.12\b", f"192.168.55.{number + 10}", text)
     text = text.replace(_peer_chain(_NUMBER), _peer_chain(number))
     return text.replace(_COPIED, f"worker{number}")
@@ -49,7 +52,8 @@ def _peer_chain(number: int) -> str:
 def make(files: Files, nodes: int = NODES) -> Iterator[tuple[str, bytes]]:
     """The files of the larger recording."""
     numbers = range(_NUMBER + 1, nodes)  # master, worker1 and worker2 are there
-    answers = {name: _listed(name, content, numbers) for name, content in files.items() if name.startswith(_API)}
+    once = _endpoint(files[f"{_API[0]}endpointslices.out"])
+    answers = {name: _listed(name, content, numbers, once) for name, content in files.items() if name.startswith(_API)}
     yield codec.HEAD, _head(files[codec.HEAD], numbers)
     yield from answers.items()
     head = codec.decode({codec.HEAD: files[codec.HEAD]}, "the shipped recording").head
@@ -58,7 +62,13 @@ def make(files: Files, nodes: int = NODES) -> Iterator[tuple[str, bytes]]:
     for node in objects.nodes:
         number = int(node.name.removeprefix("worker")) if node.name.startswith("worker") else 0
         wanted = tuple(dict.fromkeys(lookups_of(node.name, objects, services)))
-        yield from _node(files, node.name, number, wanted, numbers)
+        yield from _node(files, node.name, number, wanted, numbers, once)
+
+
+def _endpoint(slices: bytes) -> str:
+    """The address of resolver's endpoint on the copied node."""
+    mine = (each for item in json.loads(slices)["items"] if item["metadata"]["name"].startswith(_ONCE) for each in item["endpoints"])
+    return next(str(each["addresses"][0]) for each in mine if each["nodeName"] == _COPIED)
 
 
 def _documents(answers: Files) -> Iterable[str]:
@@ -71,19 +81,22 @@ def _head(content: bytes, numbers: range) -> bytes:
     return text.replace("passive: false", "passive: true").replace("disruptive: true", "disruptive: false").encode()
 
 
-def _node(files: Files, name: str, number: int, wanted: Iterable[IPAddress], numbers: range) -> Iterator[tuple[str, bytes]]:
+def _node(
+    files: Files, name: str, number: int, wanted: Iterable[IPAddress], numbers: range, once: str
+) -> Iterator[tuple[str, bytes]]:  # fmt: skip
     """One node's snapshot; the kernel's answer for what it was not asked is like that for another node's address."""
     source = _COPIED if number in numbers else name
     place = f"nodes/{source}/{_ROUND}/"
     said = {file.removeprefix(place): content for file, content in files.items() if file.startswith(place)}
     if number in numbers:
-        said = {file: moved(content.decode(), number).encode() for file, content in said.items()}
+        said = {file: moved(content.decode(), number, once).encode() for file, content in said.items()}
         said["pod-namespaces.out"] = b"".join(
-            line for line in said["pod-namespaces.out"].splitlines(keepends=True) if not line.startswith(_ENDPOINT.encode())
+            line for line in said["pod-namespaces.out"].splitlines(keepends=True) if not line.startswith(once.encode())
         )
     others = [other for other in (_NUMBER, *numbers) if other != number]
     said["ip-route.out"] = _with_routes(said["ip-route.out"], others)
-    like = "10.42.1.150" if name != "worker1" else "10.42.0.102"  # the CiliumInternalIPs of worker1 and master
+    # Each address of Pods that was asked for is of another node.
+    like = min(file for file in said if file.startswith("route-get-10.42.") and file.endswith(".out"))[len("route-get-") : -len(".out")]
     asked = json.loads(said["_round.json"])
     for ip in wanted:
         file = snapshot.lookup_name(ip)
@@ -104,29 +117,29 @@ def _with_routes(content: bytes, others: Iterable[int]) -> bytes:
     return json.dumps([*listed, *more]).encode()
 
 
-def _listed(name: str, content: bytes, numbers: range) -> bytes:
+def _listed(name: str, content: bytes, numbers: range, once: str) -> bytes:
     """An answer of the API, with the copies' objects."""
     kind = name.rpartition("/")[2]
     if kind in ("nodes.out", "ciliumnodes.out", "pods.out"):
         document = json.loads(content)
         mine = [item for item in document["items"] if _COPIED in (item["metadata"]["name"], (item.get("spec") or {}).get("nodeName"))]
         mine = [item for item in mine if (item["metadata"].get("labels") or {}).get("app") != "resolver"]
-        document["items"] += [_copied(item, item["metadata"], number) for number in numbers for item in mine]
+        document["items"] += [_copied(item, item["metadata"], number, once) for number in numbers for item in mine]
     elif kind == "endpointslices.out":
         document = json.loads(content)
         peers = next(item["endpoints"] for item in document["items"] if item["metadata"]["name"].startswith("hubble-peer-"))
         mine = [endpoint for endpoint in peers if endpoint["nodeName"] == _COPIED]
-        peers += [_copied(endpoint, endpoint["targetRef"], number) for number in numbers for endpoint in mine]
+        peers += [_copied(endpoint, endpoint["targetRef"], number, once) for number in numbers for endpoint in mine]
     else:
         return content
     return json.dumps(document).encode()
 
 
-def _copied(item: dict[str, Any], named: Mapping[str, str], number: int) -> dict[str, Any]:
+def _copied(item: dict[str, Any], named: Mapping[str, str], number: int, once: str) -> dict[str, Any]:
     """An object of the copied node as that of a copy; a name that does not end with the node's gets the copy's number."""
     old = named["name"]
     new = old if old.endswith(_COPIED) else f"{old}-{number}"
-    copy: dict[str, Any] = json.loads(moved(json.dumps(item).replace(f'"name": "{old}"', f'"name": "{new}"'), number))
+    copy: dict[str, Any] = json.loads(moved(json.dumps(item).replace(f'"name": "{old}"', f'"name": "{new}"'), number, once))
     return copy
 
 

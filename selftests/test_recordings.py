@@ -9,6 +9,7 @@ import types
 import pytest
 from judging import ROOT, fact, judged
 
+from bench import replayed
 from fixtures import host_facts
 from selftests import recordings
 from servicepath.model.routing import HostRouting
@@ -63,3 +64,10 @@ def test_a_recording_says_where_its_files_are_told_of():
     (told,) = re.findall(r"(\S+\.md) says what the files are", first)
 
     assert "`nodes/NAME/ROUND/`" in (ROOT / told).read_text(encoding="utf-8")
+
+
+def test_the_larger_recording_of_the_benchmark_is_made_of_whatever_is_shipped():
+    found = replayed.measure(nodes=5)  # raises where anything of it does not hold
+
+    assert found.outcomes["passed"] > 100
+    assert set(found.outcomes) <= {"passed", "skipped"}
