@@ -33,6 +33,7 @@ def compared(left: tuple[str, str], right: object, op: str = "==") -> dict[str, 
     return {"match": {"op": op, "left": {"payload": {"protocol": left[0], "field": left[1]}}, "right": right}}
 
 
+ONE_USER = {"match": {"op": "==", "left": {"meta": {"key": "skuid"}}, "right": 1000}}
 TO_VIP = compared(("ip", "daddr"), "10.43.0.10")
 
 
@@ -64,15 +65,17 @@ def test_a_translation_is_told_with_table_chain_and_priority():
 
 
 def test_one_behind_a_jump_is_told_with_both_chains():
-    (said,) = told(table(("out", [{"jump": {"target": "fronts"}}]), ("fronts", [TO_VIP, DNAT])))
+    (said,) = told(table(("out", [ONE_USER, {"jump": {"target": "fronts"}}]), ("fronts", [TO_VIP, DNAT])))
 
+    assert [line.partition(": ")[0] for line in said.splitlines()[1:]] == ["    ip lb out", "    ip lb fronts"]
+    assert '"skuid"' in said.splitlines()[1]
     assert "dnat in chain fronts of nft table ip lb, from its chain out, priority -150" in said
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param(table(("out", [{"match": {"op": "==", "left": {"meta": {"key": "skuid"}}, "right": 1000}}, DNAT])), id="one user's"),
+        pytest.param(table(("out", [ONE_USER, DNAT])), id="one user's"),
         pytest.param(table(("out", [TO_VIP, DNAT]), hook="prerouting"), id="prerouting only"),
         pytest.param(table(("out", [TO_VIP, DNAT]), family="inet"), id="inet"),
         pytest.param(table(("out", [TO_VIP, DNAT]), priority=-100), id="at the same priority either may come first"),

@@ -24,7 +24,7 @@ def test_service_rule(node, port, vip, both_nat, endpoints_then, service_walk, o
     nothing drops traffic from outside for want of a local endpoint that there is.
     """  # noqa: D205 - one sentence, over two lines
     exhibit.show("From the hooks to the Service's chain", service_walk.way_in, command=SAVE)
-    exhibit.show("nftables chains beside kube-proxy's own", judge_other_tables.describe(other_tables), command="nft -j list table …")
+    exhibit.show("nftables chains beside kube-proxy's own", judge_other_tables.describe(other_tables), command="nft list chains")
 
     wrong = (
         *judge_rules.judge_service_rule(node.name, port, vip, both_nat, endpoints_then),

@@ -22,7 +22,7 @@ def test_nft_service(node, port, vip, nft_table, endpoints_then, other_tables, b
     """  # noqa: D205 - one sentence, over two lines
     way = judge_nft.walk(nft_table, vip, port.protocol, port.port)
     exhibit.show("From the hooks to the endpoints", way.lines, command="nft -j list table ip kube-proxy")
-    exhibit.show("nftables chains beside kube-proxy's own", judge_other_tables.describe(other_tables), command="nft -j list table …")
+    exhibit.show("nftables chains beside kube-proxy's own", judge_other_tables.describe(other_tables), command="nft list chains")
 
     wrong = (
         *judge_nft.service_rule(node.name, port, vip, nft_table, endpoints_then),

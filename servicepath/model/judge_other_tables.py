@@ -43,7 +43,8 @@ def judge_other_tables(node: str, port: ServicePort, before: Before) -> tuple[Di
     wrong = []
     for hook, found in before.translating.items():
         if found:
-            lines = tuple(dict.fromkeys(f"{each.table} {each.chain}: {_short(each.rule.raw)}" for each in found))
+            shown = ((each.table, *at) for each in found for at in (*each.way, (each.chain, each.rule)))
+            lines = tuple(dict.fromkeys(f"{table} {chain}: {_short(rule.raw)}" for table, chain, rule in shown))
             actual = ", ".join(dict.fromkeys(map(str, found)))
             wrong.append(Difference(f"{node}: {port.chain_key}/{port.protocol}: {hook}", _PROBLEM, "no translation before", actual, lines))
     return tuple(wrong)

@@ -101,12 +101,19 @@ class OtherTable:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
-    """A rule that can take a packet before kube-proxy's do: its table, the base chain of the hook, the chain it stands in."""
+    """A rule that can take a packet before kube-proxy's do.
+
+    Attributes:
+        table: its table, base: the chain of the hook, chain: the one it stands in.
+        rule: the rule itself.
+        way: the jumps that lead from the base chain to it, each with its chain.
+    """
 
     table: str
     base: BaseChain
     chain: str
     rule: OtherRule
+    way: tuple[tuple[str, OtherRule], ...] = ()
 
     def __str__(self) -> str:
         """Where it stands, in one line."""
@@ -126,8 +133,8 @@ def before_kube_proxy(tables: tuple[OtherTable, ...], packet: Packet) -> tuple[F
     found: list[Found] = []
     for base, table in sorted(chains, key=lambda pair: pair[0].priority):
         search = _Search(table, packet, tracked=base.priority > _CONNTRACK and not untracked)
-        search.walk(base.name)
-        found.extend(Found(table.name, base, chain, rule) for chain, rule in search.found)
+        search.walk(base.name, ())
+        found.extend(Found(table.name, base, chain, rule, way) for chain, rule, way in search.found)
     return tuple(found)
 
 
@@ -135,25 +142,25 @@ class _Search:
     def __init__(self, table: OtherTable, packet: Packet, *, tracked: bool) -> None:
         self._table, self._packet, self._tracked = table, packet, tracked
         self._walked: dict[str, bool] = {}
-        self.found: list[tuple[str, OtherRule]] = []
+        self.found: list[tuple[str, OtherRule, tuple[tuple[str, OtherRule], ...]]] = []
 
-    def walk(self, chain: str) -> bool:
+    def walk(self, chain: str, way: tuple[tuple[str, OtherRule], ...]) -> bool:
         """Go through a chain, once; True when no packet that comes into it goes on behind it in this base chain."""
         if chain not in self._walked:
             self._walked[chain] = False  # nft lets no chain lead to itself
-            self._walked[chain] = self._walk(chain)
+            self._walked[chain] = self._walk(chain, way)
         return self._walked[chain]
 
-    def _walk(self, chain: str) -> bool:
+    def _walk(self, chain: str, way: tuple[tuple[str, OtherRule], ...]) -> bool:
         for rule in self._table.rules[chain]:
             taken = rule.takes(self._packet, tracked=self._tracked)
             if taken is Match.NO:
                 continue
             ended = rule.action in ("end", "translate")
             if rule.action in ("translate", "unreadable"):
-                self.found.append((chain, rule))
+                self.found.append((chain, rule, way))
             elif rule.action in ("jump", "goto"):
-                ended = self.walk(rule.target)
+                ended = self.walk(rule.target, (*way, (chain, rule)))
             if taken is Match.YES and (ended or rule.action in ("goto", "return")):
                 return ended
         return False
