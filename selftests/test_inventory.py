@@ -102,8 +102,8 @@ def test_a_node_with_nothing_behind_it_is_one_that_ssh_knows(write):
         ("api_outage: {node: a, do: b}", "api_outage.undo: expected a value, found none"),
         ("kubeconfig: a\nkubeconfig_from: {node: x}", "kubeconfig and kubeconfig_from exclude each other"),
         ("kubeconfig_from: {node: x, server: 10.0.0.1}", "kubeconfig_from.server: expected a URL such as https://"),
-        ("deadline: 0", "deadline: expected seconds, more than 0, found 0"),
-        ("deadline: .inf", "deadline: expected seconds, more than 0"),
+        ("deadline: 0", "deadline: expected a finite number of seconds, more than 0, found 0"),
+        ("deadline: .inf", "deadline: expected a finite number of seconds, more than 0"),
         ("deadline: 0\nfoo: 1", "(and 1 more)"),
     ],
 )

@@ -119,6 +119,10 @@ def test_what_can_translate_is_told(text):
         pytest.param(table(("out", [compared(("tcp", "dport"), 53), DNAT])), id="another protocol"),
         pytest.param(table(("out", [compared(("ip6", "daddr"), "fd00::1", "!="), DNAT]), family="inet"), id="IPv6 alone"),
         pytest.param(table(("out", [{"masquerade": None}])), id="masquerade"),
+        pytest.param(table(("in", [compared(("ether", "daddr"), "ff:ff:ff:ff:ff:ff"), {"drop": None}])), id="an address that is no IP's"),
+        pytest.param(table(("out", [compared(("tcp", "dport"), 10, ">"), DNAT])), id="another protocol's range"),
+        pytest.param(table(("out", [{"dnat": {"family": "ip6", "addr": "fd00::1"}}]), family="inet"), id="to IPv6 alone"),
+        pytest.param(table(("out", [DNAT]), table={"flags": "d"}), id="dormant, as nft 1.0.6 prints it"),
         pytest.param(table(("elsewhere", [DNAT])), id="no way to it"),
     ],
 )

@@ -230,7 +230,7 @@ _EXPECTED: tuple[tuple[str, str], ...] = (
     (r"^kubeconfig_from\.server$", "expected a URL such as https://192.168.55.10:6443"),
     (r"^ssh\.port", "expected a port, 1 to 65535"),
     (r"^upgrade\.helm_values$", "expected a path"),
-    (r"^deadline$", "expected seconds, more than 0"),
+    (r"^deadline$", "expected a finite number of seconds, more than 0"),
 )  # fmt: skip
 
 

@@ -97,7 +97,8 @@ class _Reader:
 
     def table(self, family: str, name: str) -> OtherTable | None:
         """The table; None for one that is dormant: the kernel asks none of its chains."""
-        if "dormant" in self._items[0][1].get("flags", ()):
+        flags = self._items[0][1].get("flags", ())
+        if "dormant" in flags or flags == "d":  # nft 1.0.6 prints what is left of the word
             return None
         by_iptables = family in ("ip", "ip6")
         chains = [value for kind, value in self._items if kind == "chain"]
@@ -137,7 +138,9 @@ class _Reader:
                 for more, action, target in self._does(*_statement(verdict)):
                     yield condition + more, action, target
         elif kind in ("dnat", "redirect"):
-            yield from ((condition, "translate", kind) for condition in self._given(*(value or {}).values()))
+            told = value or {}
+            family = [Condition(("family",), ((_FAMILIES[told["family"]],),))] if told.get("family") in _FAMILIES else []
+            yield from (([*family, *condition], "translate", kind) for condition in self._given(told.get("addr"), told.get("port")))
         elif kind == "mangle":
             field, implied = _field(value["key"])
             if field in ("daddr", "dport") or "base" in value["key"].get("payload", {}):
@@ -170,7 +173,7 @@ class _Reader:
 
     def _match(self, match: Mapping[str, Any]) -> list[Condition]:
         if match["op"] not in ("==", "!=", "in"):
-            return [_UNKNOWN]
+            return [*_field(match["left"])[1], _UNKNOWN]
         return self._compared(match["left"], match["right"], negated=match["op"] == "!=")
 
     def _compared(self, left: Any, right: Any, *, negated: bool) -> list[Condition]:
@@ -220,6 +223,8 @@ def _field(expression: Any) -> tuple[str, list[Condition]]:
     if not isinstance(expression, dict) or len(expression) != 1:
         return "", []
     kind, what = next(iter(expression.items()))
+    if kind in ("&", "|", "^", "<<", ">>") and isinstance(what, list):
+        return "", [condition for operand in what for condition in _field(operand)[1]]
     if kind == "meta":
         return _META.get(what["key"], ""), []
     if kind == "ct":
@@ -233,7 +238,8 @@ def _field(expression: Any) -> tuple[str, list[Condition]]:
         implied = [Condition(("family",), ((_FAMILIES[protocol],),))]
     else:
         implied = [Condition(("protocol",), ((protocol,),))] if protocol in _PROTOCOLS.values() else []
-    return _PAYLOAD.get(what["field"], ""), implied
+    known = protocol in ((*_PROTOCOLS.values(), "th") if what["field"] == "dport" else _FAMILIES)
+    return (_PAYLOAD.get(what["field"], "") if known else ""), implied
 
 
 def _values(field: str, value: Any) -> list[Value]:
