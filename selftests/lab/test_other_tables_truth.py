@@ -157,6 +157,13 @@ LB, ONE = "table ip lb", "meta l4proto udp dnat to 192.0.2.9"
              "rule ip mangle OUTPUT udp dport 53 ip daddr set 192.0.2.9"],
             id="in iptables' own chain, what it cannot print",
         ),
+        *(
+            pytest.param(
+                ["table ip nat", "chain ip nat X", "chain ip nat OUTPUT { type nat hook output priority -100; }",
+                 f"rule ip nat OUTPUT {rule}", f"rule ip nat X {ONE}"], id=f"in iptables' own chain: {rule}",
+            )
+            for rule in ("ip daddr 10.43.0.10 ip daddr set 192.0.2.9", "udp dport set 5353", "ip daddr vmap { 10.43.0.10 : jump X }")
+        ),
         pytest.param(
             ["table ip nat", "chain ip nat PREROUTING { type nat hook prerouting priority -100; }",
              "chain ip nat OUTPUT { type nat hook output priority -100; }",

@@ -48,7 +48,8 @@ _PATTERN = {"nft": "*nf_tables*", "legacy": "*legacy*|*' v1.'[4-7]*"}
 
 # Which base chains there are tells which tables to list: the thousands of rules of kube-proxy's are not to be printed a second time.
 # iptables prints its own nat, filter and security tables, as long as they have nothing that it cannot print; but it leaves a target out
-# that it does not know, and `ip daddr set` may stand in mangle and raw. In JSON nft 1.0.6 does not say which tables are dormant.
+# that it does not know (`ip daddr set`, vmap): mangle and raw are listed for that, and nat where its two chains hold such a rule. In JSON
+# nft 1.0.6 does not say which tables are dormant.
 _OTHER_TABLES = r"""
 chains=$(nft list chains) || exit
 printf '%s\n' "$chains" | grep -B 2 -E '^table |hook (prerouting|output) ' | while read -r word first second hook by priority rest; do
@@ -60,8 +61,10 @@ printf '%s\n' "$chains" | grep -B 2 -E '^table |hook (prerouting|output) ' | whi
       [ -z "$listed" ] || continue
       case $own in
         "ip kube-proxy "*|"ip6 kube-proxy "*) continue;;
-        ip*" nat PREROUTING nat prerouting dstnat;"|ip*" nat PREROUTING nat prerouting -100;") continue;;
-        ip*" nat OUTPUT nat output dstnat;"|ip*" nat OUTPUT nat output -100;") continue;;
+        ip*" nat PREROUTING nat prerouting dstnat;"|ip*" nat PREROUTING nat prerouting -100;"|\
+        ip*" nat OUTPUT nat output dstnat;"|ip*" nat OUTPUT nat output -100;")
+          set -- $own
+          nft list chain "$1" nat "$3" </dev/null | grep -qE ' set | vmap ' || continue;;
         ip*" filter OUTPUT filter output filter;"|ip*" filter OUTPUT filter output 0;") continue;;
         ip*" security OUTPUT filter output security;"|ip*" security OUTPUT filter output 50;") continue;;
         "ip "*|"ip6 "*|"inet "*) ;;

@@ -9,6 +9,7 @@ The layout is libnftables-json(5)'s (nft 1.0.6). A match that is not modelled be
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
 import itertools
 import json
@@ -25,8 +26,7 @@ TOOL = "nft -j list table"
 _HOOKS = {"prerouting": "PREROUTING", "output": "OUTPUT"}
 # The base chains whose rules iptables-nft-save prints, of tables that it knows (iptables 1.8): table, chain, type, priority.
 _OF_IPTABLES = frozenset({
-    ("nat", "PREROUTING", "nat", -100), ("nat", "OUTPUT", "nat", -100), ("filter", "OUTPUT", "filter", 0),
-    ("security", "OUTPUT", "filter", 50),
+    ("filter", "OUTPUT", "filter", 0), ("security", "OUTPUT", "filter", 50),
 })  # fmt: skip
 # iptables' extensions, which an old nft leaves out, translate nothing there.
 _WITHOUT_NAT = ("raw", "mangle", "filter", "security")
@@ -107,8 +107,11 @@ class _Reader:
             and not (by_iptables and (name, each["name"], each["type"], each["prio"]) in _OF_IPTABLES)
         )  # fmt: skip
         rules: dict[str, list[OtherRule]] = {each["name"]: [] for each in chains}
+        own = {each["name"] for each in chains if by_iptables and (name, each.get("type"), each.get("prio")) == ("nat", "nat", -100)}
         for rule in (value for kind, value in self._items if kind == "rule"):
             found = self._rules(rule["expr"])
+            if rule["chain"] in own:
+                found = _misprinted(found)
             rules[rule["chain"]].extend(each for each in found if each.target != "xt" or not (by_iptables and name in _WITHOUT_NAT))
         targets = {rule.target for found in rules.values() for rule in found if rule.action in ("jump", "goto")}
         if lost := targets - rules.keys():
@@ -197,6 +200,13 @@ class _Reader:
             if len(parts) != len(fields):
                 parts = ["*"] * len(fields)  # what stands for all that is not in the set
             yield from itertools.product(*map(_values, fields, parts))
+
+
+def _misprinted(rules: tuple[OtherRule, ...]) -> tuple[OtherRule, ...]:
+    """Of rules that iptables-nft-save prints, what it prints otherwise than it is: a written field, and where a verdict map leads."""
+    written = [rule for rule in rules if rule.target.endswith(" set")]
+    mapped = [dataclasses.replace(rule, action="unreadable", target="vmap") for rule in rules if '"vmap"' in rule.raw]
+    return (*written, *dict.fromkeys(mapped))
 
 
 def _statement(statement: Any) -> tuple[str, Any]:
