@@ -53,8 +53,8 @@ def judge_other_tables(node: str, port: ServicePort, before: Before) -> tuple[Di
 def judge_iptables(node: str, port: ServicePort, ip: IPAddress, rules: NodeRules) -> tuple[Difference, ...]:
     """The same of the rules in iptables, for a kube-proxy in nftables mode: both stand at one priority, and either may come first."""
     wrong = []
-    for (name, ruleset), hook in itertools.product((("nft", rules.nft), ("legacy", rules.legacy)), HOOKS):
-        before = find_entry(ruleset, Packet(ip, port.protocol.lower(), port.port, hook)).before if ruleset else ()
+    for (name, ruleset), hook in itertools.product(rules.read, HOOKS):
+        before = find_entry(ruleset, Packet(ip, port.protocol.lower(), port.port, hook)).before
         if before:
             actual = ", ".join(f"{rule.target} in {rule.chain}" for rule in before)
             where = f"{node}: {port.chain_key}/{port.protocol} ({name}): {hook}"

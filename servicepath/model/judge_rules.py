@@ -53,8 +53,8 @@ def judge_service_rule(
 def refused(node: str, port: ServicePort, ip: IPAddress, nat: NodeRules, expected: Expected) -> tuple[Difference, ...]:
     """What filter refuses to the ClusterIP though endpoints serve, in whichever back end; none of it needs the nat table."""
     found: list[Difference] = []
-    for name, ruleset in (("nft", nat.nft), ("legacy", nat.legacy)):
-        if ruleset is not None and expected.sockets:
+    for name, ruleset in nat.read:
+        if expected.sockets:
             walk = service_rules.walk_from_services(ruleset, ip, port.protocol, port.port)
             found.extend(_refused(f"{node}: {port.chain_key}/{port.protocol} ({name})", walk, port))
     return tuple(found)

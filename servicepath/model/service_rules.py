@@ -29,14 +29,18 @@ class NodeRules:
     legacy: Ruleset | None
 
     @property
+    def read(self) -> tuple[tuple[str, Ruleset], ...]:
+        """The back ends that were read, each with its name."""
+        return tuple((name, rules) for name, rules in (("nft", self.nft), ("legacy", self.legacy)) if rules is not None)
+
+    @property
     def holding(self) -> tuple[tuple[str, Ruleset], ...]:
         """The back ends whose nat table holds KUBE-SERVICES, each with its name; the kernel obeys all of them.
 
         The one that kubelet uses comes first. None at all: kube-proxy is in another mode or absent, or these are not the
         host's rules but a Pod's.
         """
-        both = (("nft", self.nft), ("legacy", self.legacy))
-        found = [(name, rules) for name, rules in both if rules is not None and rules.chain("nat", SERVICES) is not None]
+        found = [(name, rules) for name, rules in self.read if rules.chain("nat", SERVICES) is not None]
         return tuple(sorted(found, key=lambda pair: _HINT not in pair[1].chains))
 
     @property
@@ -52,7 +56,7 @@ class NodeRules:
     @property
     def unprintable(self) -> str | None:
         """What iptables-save says of a nat table that it cannot print (others' rules are in it); None where it says nothing."""
-        said = ((rules.warning or "").split("; ") for rules in (self.nft, self.legacy) if rules is not None)
+        said = ((rules.warning or "").split("; ") for _, rules in self.read)
         return next((line for lines in said for line in lines if "`nat' is incompatible" in line), None)
 
     @property
